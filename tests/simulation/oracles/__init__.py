@@ -1,1 +1,1 @@
-"""Oracles: what may never be seen in the history of a simulated run, whatever goes wrong in it."""
+"""Oracles: rules that every history of a simulated run must keep, whatever fault it has."""

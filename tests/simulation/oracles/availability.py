@@ -1,8 +1,8 @@
-"""Service: no write of ours takes a pod away that is needed, and none serves while its containers change.
+"""Availability: writes of ours keep as many pods in service as needed, and no pod serves while its containers change.
 
-`maxUnavailable` binds the controller, not the cluster: nodes die and users delete what they like. So each step of ours
-that takes an available pod out of service is judged by what is left; what others took a moment ago, unseen yet, counts
-as if it were there.
+`maxUnavailable` binds the controller, not the cluster: nodes die and users delete pods. So each commit of ours that
+takes an available pod out of service is checked against the pods that are left; pods that others took within the
+visibility lag count as if they were still there.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from tests.simulation.oracles.view import Commit, View, Workload, follows_our_ga
 
 
 def max_unavailable(view: View, commit: Commit) -> Iterator[str]:
-    """At least replicas - maxUnavailable pods stay available through every step of ours (cloneset.md §4.3)."""
+    """Check that replicas - maxUnavailable pods stay available through every commit of ours (cloneset.md §4.3)."""
     workload = commit.workload
     if workload is None or not commit.ours or workload.ended is not None or not lost(view, workload, commit):
         return
@@ -23,8 +23,10 @@ def max_unavailable(view: View, commit: Commit) -> Iterator[str]:
 
 
 def ready_as_listed(view: View, commit: Commit) -> Iterator[str]:
-    """As many pods are Ready, by the condition that everybody sees. A kubelet that turns it to False because of our own
-    readiness gates carries out what we asked for, however late."""
+    """Check that as many pods are Ready, by the condition that everyone sees.
+
+    A kubelet that sets it to False because of our own readiness gates carries out what we asked for, however late.
+    """
     workload = commit.workload
     if workload is None or workload.ended is not None or not _turns_unready(workload, commit):
         return
@@ -35,8 +37,10 @@ def ready_as_listed(view: View, commit: Commit) -> Iterator[str]:
 
 
 def _too_few(view: View, workload: Workload, commit: Commit, left: Sequence[Pod]) -> Iterator[tuple[int, int]]:
-    """How many wanted pods are left and how many must be, if that is too few by all terms of late. Who is not wanted
-    may go, and is not counted."""
+    """Yield how many wanted pods are left and how many must be, if that is too few by all recent terms.
+
+    Unwanted pods may go, and are not counted.
+    """
     unseen, found = workload.recent_losses(view.since), list[tuple[int, int]]()
     for terms in workload.recent_terms(view.since):
         count = sum(terms.wants(pod.metadata.name) for pod in left)
@@ -53,7 +57,7 @@ def _turns_unready(workload: Workload, commit: Commit) -> bool:
 
 
 def changed_out_of_service(view: View, commit: Commit) -> Iterator[str]:
-    """Images change only while InPlaceUpdateReady is False, and it turns True only when they run (common.md §9)."""
+    """Check that images change only while InPlaceUpdateReady is False, and it turns True when they run (common.md §9)."""
     before, pod = commit.before, commit.pod
     if not commit.ours or before is None or pod is None or commit.workload is None:
         return
@@ -67,7 +71,7 @@ def changed_out_of_service(view: View, commit: Commit) -> Iterator[str]:
 
 
 def images(pod: Pod) -> dict[str, str]:
-    """The wanted images by container. Sidecars are not the workload's: see `sidecars`."""
+    """Return the wanted images by container, without those of sidecars (see `sidecars`)."""
     own = (one for one in pod.spec.containers if all(env.name != keys.INJECTED_ENV for env in one.env))
     return {container.name: container.image for container in own}
 

@@ -1,8 +1,7 @@
-"""BroadcastJobs: where pods are made and when, why one is taken away, and what may be said of a job (broadcastjob.md
-§4.2 to §4.5).
+"""BroadcastJobs: creation and deletion of their pods, and their status (broadcastjob.md §4.2 to §4.5).
 
-Each pod that we make must be the only one of its job on a node that takes it, while fewer than `parallelism` are at
-work and nothing speaks against it: a pause, a failure, an end. Each that we take away must have a reason.
+Each pod that we create must be the only one of its job on a node that it fits, while fewer than `parallelism` are
+active and the job is neither paused, nor failed, nor finished. Each deletion must have a reason.
 """
 
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ ENDED = ("Succeeded", "Failed")
 
 
 class JobHistory:
-    """One job so far."""
+    """The history of one job."""
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
@@ -32,17 +31,17 @@ class JobHistory:
         self.failed: Timeline[int] = Timeline()  # pods
 
     def on(self, node: str) -> list[Pod]:
-        """Its pods there, in whatever state."""
+        """Yield the job's pods on a node, in any state."""
         return [pod for pod in self.workload.pods.values() if node_of(pod) == node]
 
     def active(self, job: Json) -> int:
-        """How many of its pods are at work."""
+        """Return how many of the job's pods are active."""
         pods = (pod for pod in self.workload.pods.values() if pod.metadata.deletion_timestamp is None)
         return sum(pod.status.phase not in ENDED and not has_failed(pod, job) for pod in pods)
 
 
 class Broadcasts:
-    """The nodes as they were, and the course of each job."""
+    """The rule for BroadcastJobs: the states of the nodes over time, and the history of each job."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, Timeline[Json | None]] = {}
@@ -76,7 +75,7 @@ class Broadcasts:
 
 
 class _Check:
-    """What is to be said about one step of ours."""
+    """A check of one commit of ours."""
 
     def __init__(self, view: View, history: JobHistory, nodes: dict[str, Timeline[Json | None]]) -> None:
         self._scene = view
@@ -86,7 +85,7 @@ class _Check:
         self._failed = list(history.failed.lately(view.since))
 
     def of(self, commit: Commit) -> Iterator[str]:
-        """What is wrong about it."""
+        """Yield the breaches of the commit."""
         if commit.version.resource == BROADCAST_JOB:
             yield from self._says(commit)
         elif commit.makes_a_pod and commit.pod is not None:
@@ -114,14 +113,14 @@ class _Check:
             yield f"makes a pod, the {active}th at work, {most} may be"
 
     def _takes(self, pod: Pod) -> Iterator[str]:
-        """Those that have ended stay when the job fails."""
+        """Check a deletion: pods that have ended stay when the job fails."""
         failing = self._may_fail() or any(map(is_over, self._looks))
         killed = failing and pod.status.phase not in ENDED
         if not killed and not self._is_misfit(pod):
             yield f"deletes the pod of {node_of(pod)} without a reason"
 
     def _says(self, commit: Commit) -> Iterator[str]:
-        """The job is written, or deleted."""
+        """Check a write or a deletion of the job."""
         before, after = commit.version.before or {}, commit.version.after
         if commit.marked_deleted:
             if not self._has_passed(before, "completionTime", "ttlSecondsAfterFinished"):
@@ -135,7 +134,7 @@ class _Check:
             yield "fails without a reason"
 
     def _undone(self) -> Iterator[str]:
-        """Nodes that are known to want a pod that has not ended."""
+        """Yield nodes that have long wanted a pod that has not ended."""
         for name, statuses in self._nodes.items():
             wanted = [
                 there is not None and fits(pods_of(job), there)
@@ -145,13 +144,13 @@ class _Check:
                 yield name
 
     def _may_fail(self) -> bool:
-        """A pod has failed, or the deadline has passed."""
+        """Report whether the job may fail: a pod has failed, or the deadline has passed."""
         fast = any(failure_policy(job) == "FailFast" for job in self._looks) and any(self._failed)
         late = any(self._has_passed(job, "startTime", "activeDeadlineSeconds") for job in self._looks)
         return fast or late
 
     def _has_passed(self, job: Json, since: str, limit: str) -> bool:
-        """So many seconds of the completion policy have passed since that moment of the status."""
+        """Report whether a time limit of the completion policy has passed since a time in the status."""
         begun = member(job, "status").get(since)
         seconds = member(job, "spec", "completionPolicy").get(limit)
         if begun is None or seconds is None:
@@ -159,7 +158,7 @@ class _Check:
         return datetime.fromisoformat(begun) + timedelta(seconds=seconds) <= self._scene.now
 
     def _is_misfit(self, pod: Pod) -> bool:
-        """At some moment of late the node did not suit the pod, or was not there and the pod waited for it."""
+        """Report whether the pod did not fit the node recently, or waited for a node that did not exist."""
         statuses = self._lately(node_of(pod))
         lately = [one for one in statuses if one is not None]
         waits_in_vain = len(lately) < len(statuses) and not pod.spec.node_name
@@ -174,34 +173,34 @@ class _Check:
 
 
 def fits(spec: Json, node: Json) -> bool:
-    """The node takes such pods."""
+    """Report whether the node takes such pods."""
     return selects(spec, node) and not repelled_by(spec, node) and not lacks(spec, node)
 
 
 def pods_of(job: Json) -> Json:
-    """The spec of its pods."""
+    """Return the spec of the job's pods."""
     return member(job, "spec", "template", "spec")
 
 
 def failure_policy(job: Json) -> str:
-    """What a failed pod means."""
+    """Return the policy for failed pods."""
     return str(member(job, "spec", "failurePolicy").get("type", "FailFast"))
 
 
 def parallelism(job: Json, desired: int) -> int:
-    """How many pods may be at work."""
+    """Return how many pods may be active."""
     return lenient_value(job["spec"].get("parallelism", 2147483647), desired, round_up=True)
 
 
 def is_over(job: Json) -> bool:
-    """It is complete, or has failed."""
+    """Report whether the job is complete or has failed."""
     status = member(job, "status")
     verdicts = [one for one in mappings(status.get("conditions")) if one["type"] in ("Complete", "Failed")]
     return status.get("phase") == "failed" or bool(verdicts)
 
 
 def has_failed(pod: Pod, job: Json) -> bool:
-    """The pod failed, or was started again too often."""
+    """Report whether the pod failed, or was restarted too often."""
     if pod.status.phase in ENDED or pod.spec.restart_policy != "OnFailure":
         return pod.status.phase == "Failed"
     restarts = sum(one.restart_count for one in pod.status.container_statuses)

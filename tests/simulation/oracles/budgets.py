@@ -1,5 +1,6 @@
-"""Budgets of pods: nobody takes more than there is, and nobody's share is forgotten or kept for too long
-(podunavailablebudget.md §7, §8). What a budget allows is reckoned here from pods and workloads, never from its status.
+"""PodUnavailableBudgets: no budget is exceeded, and each entry is kept for its time (podunavailablebudget.md §7, §8).
+
+The allowance of a budget is computed here from pods and workloads, never from its status.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,17 +20,17 @@ from tests.simulation.oracles.view import Commit, View
 
 TARGETS = (CLONE_SET, DEPLOYMENT)
 KEPT_SECONDS: Mapping[str, int] = {"disruptedPods": 20, "unavailablePods": 10}
-"""How long an entry of each map is kept."""
+"""Seconds for which an entry of each map is kept."""
 
 LOST_SECONDS = 5.0
-"""For so long a pod that became unavailable by itself counts as available: nobody can know at once."""
+"""Seconds for which a pod that became unavailable by itself counts as available: a controller cannot see it at once."""
 
 ANSWER_SECONDS = 10.0
-"""How much longer an entry may stay until the apiserver has said that its pod is still there."""
+"""Seconds more that an entry may stay until the apiserver has confirmed that its pod still exists."""
 
 
 class Budgets:
-    """What budgets, their workloads and pods were, to judge who takes pods out of service."""
+    """The rule for budgets: their states over time, and those of their workloads and pods."""
 
     def __init__(self) -> None:
         self._budgets: dict[tuple[str, str], Past] = {}  # by namespace and name
@@ -63,7 +64,7 @@ class Budgets:
             self._pods[commit.version.uid] = after
 
     def _taken(self, view: View, pod: Json) -> Iterator[str]:
-        """Judge a pod that is taken out of service: its budget must have allowed it."""
+        """Check that the budget of a pod that is taken out of service allowed it."""
         meta = pod["metadata"]
         name = strings(meta.get("annotations")).get(RELATED_BUDGET, "")
         known = lately(self._budgets.get((meta["namespace"], name), []), view.since)
@@ -82,19 +83,19 @@ class Budgets:
         return is_available(pod) or is_lost
 
     def _least(self, view: View, budget: Json) -> Iterator[int]:
-        """Return how many pods have to be available, by any number of pods that was wanted of late."""
+        """Return how many pods have to be available, by the lowest number that was wanted recently."""
         for replicas in self._replicas(view, budget):
             yield least_of(budget["spec"], replicas)
 
     def _replicas(self, view: View, budget: Json) -> list[int]:
-        """Return how many pods the workload `web` is to have: budgets of scenarios are about no other."""
+        """Return the replicas of the workload `web`, the only one that budgets of scenarios are about."""
         namespace = budget["metadata"]["namespace"]
         pasts = [self._workloads.get((namespace, one.kind, "web"), []) for one in TARGETS]
         states = [state for past in pasts if past for state in lately(past, view.since)]
         return [wanted(state) for state in states] or [0]
 
     def _counted(self, view: View, before: Json, after: Json) -> Iterator[str]:
-        """Judge what the controller has counted: no fewer than have to be available, and no entry lost."""
+        """Check the counts of the controller: no fewer than have to be available, and no entry lost."""
         desired, least = after.get("status", {}).get("desiredAvailable", 0), [*self._least(view, after)]
         if desired < min(least):
             yield f"wants {desired} pods to be available, and {min(least)} have to be"
@@ -110,7 +111,7 @@ class Budgets:
 
 
 def is_available(pod: Json | None) -> bool:
-    """Return whether the pod serves, by the words of podunavailablebudget.md §6."""
+    """Report whether the pod serves, as podunavailablebudget.md §6 defines it."""
     if pod is None or "deletionTimestamp" in pod["metadata"] or pod.get("status", {}).get("phase") != "Running":
         return False
     labels = strings(pod["metadata"].get("labels"))
@@ -119,14 +120,13 @@ def is_available(pod: Json | None) -> bool:
 
 
 def is_older(pod: Json | None, at: str) -> bool:
-    """Return whether the pod was there before the second of the entry, so that the entry is about this very pod."""
+    """Report whether the pod existed before the second of the entry, so that the entry is about this very pod."""
     made = (pod or {}).get("metadata", {}).get("creationTimestamp", "")
     return bool(made) and datetime.fromisoformat(made) + timedelta(seconds=1) <= datetime.fromisoformat(at)
 
 
 def selects(budget: Json | None, pod: Json) -> bool:
-    """Return whether the budget is about the pod: by label, or by the workload `web`, which all pods of a scenario
-    belong to."""
+    """Report whether the budget covers the pod: by label, or by the workload `web`, which owns all pods."""
     if budget is None or budget["metadata"]["namespace"] != pod["metadata"]["namespace"]:
         return False
     equal = strings(member(budget, "spec", "selector").get("matchLabels")) or {"app": "web"}
@@ -134,26 +134,26 @@ def selects(budget: Json | None, pod: Json) -> bool:
 
 
 def wanted(workload: Json | None) -> int:
-    """Return how many pods the workload is to have."""
+    """Return how many pods the workload wants."""
     if workload is None or "deletionTimestamp" in workload["metadata"]:
         return 0
     return int(workload["spec"].get("replicas", 1))
 
 
 def least_of(spec: Json, replicas: int) -> int:
-    """Return how many of so many pods have to be available."""
+    """Return how many of these replicas have to be available."""
     if spec.get("maxUnavailable") is not None:
         return max(0, replicas - share(spec["maxUnavailable"], replicas))
     return share(spec["minAvailable"], replicas)
 
 
 def share(value: int | str, total: int) -> int:
-    """Return a number, or that many percent, rounded up."""
+    """Return a number, or a percentage of the total, rounded up."""
     return value if isinstance(value, int) else ceil(Fraction(int(value.rstrip("%")), 100) * total)
 
 
 def final_problems(budget: Json, pods: list[Json], replicas: int) -> Iterator[str]:
-    """Return what is wrong in the status when nothing has happened for long."""
+    """Yield what is wrong in the status when nothing has happened for long."""
     available = sum(is_available(pod) for pod in pods if selects(budget, pod))
     least = least_of(budget["spec"], replicas)
     expected: Json = {

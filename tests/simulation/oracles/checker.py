@@ -1,4 +1,4 @@
-"""Holding a whole history against every rule."""
+"""Checks a whole history against every rule."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -31,15 +31,17 @@ RULES: Sequence[Callable[[], Rule]] = (
     lambda: fencing.holds_the_lease,
     Flapping,
 )
-"""Of all workloads; what holds for one kind only is told by its scenarios (`every_rule`). Made anew for each history:
-some remember what they saw. One with `checks_leases` is asked about leases, too."""
+"""The rules of all workloads; scenarios add those of one kind (`every_rule`).
+
+They are created for each history, since some keep state. A rule with `checks_leases` receives commits of leases, too.
+"""
 
 MAX_BREACHES = 5
-"""Breaches that are told of one run: the first ones say what happened."""
+"""How many breaches of one run are reported: the first ones show what happened."""
 
 
 class Breach(msgspec.Struct, frozen=True):
-    """A rule was broken by one version."""
+    """The breach of a rule by one version."""
 
     version: Version
     text: str
@@ -50,17 +52,17 @@ class Breach(msgspec.Struct, frozen=True):
 
 
 class Checker:
-    """Holds a history against every rule while it is made. `breaches` are in order."""
+    """A checker of one history while it is recorded. `breaches` are in order."""
 
     def __init__(self, epoch: datetime, lag: float = VISIBILITY_LAG) -> None:
-        """`epoch`: the wall time of fake second 0. `blind`: fake seconds that controllers may lag behind."""
+        """Create a checker. `epoch`: the wall time of fake second 0. `lag`: how far controllers may be behind."""
         self.breaches: list[Breach] = []
         self.view = View(epoch, lag)
         self._rules = [make() for make in (*RULES, *every_rule())]
         self._of_leases = [rule for rule in self._rules if getattr(rule, "checks_leases", False)]
 
     def take(self, version: Version) -> None:
-        """One version more."""
+        """Check the next version."""
         if version.namespace == RESTORED_NAMESPACE:
             if ours(version.writer):
                 self.breaches.append(Breach(version, "is a write on a stranger of another namespace"))
@@ -73,7 +75,7 @@ class Checker:
 
 
 def check_history(versions: Iterable[Version], *, epoch: datetime, lag: float = VISIBILITY_LAG) -> list[Breach]:
-    """What breaks a rule in a history that is over."""
+    """Return the breaches of a history that is over."""
     one = Checker(epoch, lag)
     for version in versions:
         one.take(version)

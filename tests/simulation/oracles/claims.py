@@ -1,4 +1,4 @@
-"""Claims: data is deleted only where the rules say so (cloneset.md §4.6, §4.9)."""
+"""Claims: data is deleted only where the rules allow it (cloneset.md §4.6, §4.9)."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from tests.simulation.oracles.view import Commit, View, instance_of
 
 
 class ClaimsKept:
-    """A claim goes with a pod that we deleted, or, without reuse, when its pod is no more."""
+    """The rule for claims: one is deleted with a pod that we deleted, or, without reuse, when its pod is gone."""
 
     def __init__(self) -> None:
         self._dismissed: set[tuple[str, str]] = set()  # (owner, instance) of pods that we deleted
@@ -44,6 +44,8 @@ class ClaimsKept:
                 self._lost[(owner, instance_of(commit.before))] = commit.version.at
 
     def _meant(self, owner: str, instance: str, since: float) -> bool:
-        """We deleted the pod, or may have been about to when somebody else did so a moment before: such a delete of
-        ours succeeds, and leaves no trace."""
+        """Report whether we deleted the pod, or may have been about to when another client did so just before.
+
+        Such a delete of ours succeeds, and leaves no trace.
+        """
         return (owner, instance) in self._dismissed or self._lost.get((owner, instance), -1.0) >= since

@@ -1,5 +1,7 @@
-"""Copies of Secrets and ConfigMaps: only where they are wanted, only as the source says, and nobody else's objects are
-touched (resourcedistribution.md §3, §5)."""
+"""Copies of Secrets and ConfigMaps: only in their targets, equal to the source (resourcedistribution.md §3, §5).
+
+Objects of other owners are not touched.
+"""
 
 from collections.abc import Iterator
 
@@ -12,11 +14,11 @@ from tests.simulation.oracles.view import Commit, View
 NEVER = ("kube-system", "kube-public")
 
 Past = list[tuple[float, Json | None]]
-"""The states of one object, each with the moment from which it held."""
+"""The states of one object, each with the time from which it held."""
 
 
 class Copies:
-    """What ResourceDistributions and namespaces were, to judge what is written."""
+    """The rule for copies: the states of ResourceDistributions and namespaces over time."""
 
     def __init__(self) -> None:
         self._distributions: dict[str, Past] = {}  # by uid
@@ -63,25 +65,25 @@ class Copies:
 
 
 def controller(document: Json) -> str:
-    """The uid of the object's controller; empty without one."""
+    """Return the uid of the object's controller; empty without one."""
     owners = mappings(member(document, "metadata").get("ownerReferences"))
     return next((str(one["uid"]) for one in owners if one.get("controller")), "")
 
 
 def lately(past: Past, since: float) -> list[Json | None]:
-    """All states that held at some moment from `since` on; None: it did not exist."""
+    """Return all states since a time; None: the object did not exist."""
     found = [state for index, (_, state) in enumerate(past) if index + 1 == len(past) or past[index + 1][0] >= since]
     return found if past and past[0][0] < since else [None, *found]
 
 
 def equal(copy: Json, distribution: Json) -> bool:
-    """The copy holds what is to be distributed. Scenarios write sources as the apiserver stores them."""
+    """Report whether the copy equals the source. Scenarios write sources as the apiserver stores them."""
     source: Json = distribution["spec"]["resource"]
     return all(copy.get(key) == source.get(key) for key in ("data", "binaryData", "type", "immutable"))
 
 
 def targets(distribution: Json, name: str, namespace: Json | None) -> bool:
-    """Whether the namespace, in this state, is to have a copy."""
+    """Report whether the namespace, in this state, is a target."""
     wish: Json = distribution["spec"]["targets"]
     if namespace is None or name in (*NEVER, *_names(wish.get("excludedNamespaces"))):
         return False

@@ -1,8 +1,7 @@
-"""AdvancedCronJobs: every run is started once, in time and under its name, or for a reason not at all
-(advancedcronjob.md §4).
+"""AdvancedCronJobs: each run is started once, in time and under its name, or has to be skipped (advancedcronjob.md §4).
 
-Nobody can start a run while nobody holds the lease. So time is counted in which somebody did: a run that has been due
-for a while of that is missed, unless a later one was started in its place before.
+No run can start while no replica holds the lease, so only time with a holder counts: a run that has been due for some
+seconds of it is missed, unless a later one was started in its place.
 """
 
 from collections.abc import Iterator
@@ -23,14 +22,14 @@ from tests.simulation.oracles.view import Commit, View
 CHILDREN = (JOB, BROADCAST_JOB, IMAGE_LIST_PULL_JOB)
 AT = "apps.kruise.io/scheduled-at"
 PERIODS = {"* * * * *": 60, "*/2 * * * *": 120}
-"""Of the schedules whose runs are reckoned here, in seconds. Of others it is only seen that no run comes twice."""
+"""The periods of the schedules whose times are computed here, in seconds. Of others only double runs are found."""
 
 PROMPT = 5.0
-"""Seconds within which a run is started that is due, if somebody is there."""
+"""Seconds within which a due run is started while a replica holds the lease."""
 
 
 class CronHistory:
-    """One AdvancedCronJob so far."""
+    """The history of one AdvancedCronJob."""
 
     def __init__(self) -> None:
         self.looks: Timeline[Json] = Timeline()
@@ -41,7 +40,7 @@ class CronHistory:
 
 
 class Crons:
-    """All of them, and when somebody held the lease."""
+    """The rule for AdvancedCronJobs: the history of each, and how long the lease was held."""
 
     checks_leases = True  # somebody must have held one for a run to be late
 
@@ -92,7 +91,7 @@ class Crons:
             history.runs = {run: uid for run, uid in history.runs.items() if uid != version.uid}
 
     def _missed(self, view: View, history: CronHistory) -> Iterator[str]:
-        """Runs that should have been started by now."""
+        """Yield runs that should have been started by now."""
         now, job, held = view.now.timestamp(), history.looks.now, self._tenure.held(view.at)
         if not _starts(job) or any(_is_going(told.now) for told in history.children.values() if _waits(job)):
             history.due.clear()
@@ -110,7 +109,7 @@ class Crons:
 
 
 class _Start:
-    """What is to be said about a run that we start."""
+    """A check of a run that we start."""
 
     def __init__(self, view: View, history: CronHistory, child: Json) -> None:
         self._scene = view
@@ -120,7 +119,7 @@ class _Start:
         self._looks = list(history.looks.lately(view.since))
 
     def faults(self) -> Iterator[str]:
-        """What is wrong with it."""
+        """Yield the breaches of the start."""
         job, run, name = self._course.looks.now, self._run, self._child["metadata"]["name"]
         if name != f"{job['metadata']['name']}-{run}":
             yield f"is called {name}, though it is the run of {_clock(run)}"
@@ -151,7 +150,7 @@ class _Start:
             yield f"starts the run of {_clock(run)} after its deadline"
 
     def _beside(self) -> Iterator[str]:
-        """Of those that have not ended, as it has long been known."""
+        """Return the runs that have not ended, as seen after the visibility lag."""
         policies = {str(one["spec"].get("concurrencyPolicy", "Allow")) for one in self._looks}
         for told in self._course.children.values():
             lately = list(told.lately(self._scene.since))
@@ -163,7 +162,7 @@ class _Start:
 
 
 def _removed(view: View, history: CronHistory, child: Json) -> Iterator[str]:
-    """We delete a child: one that is replaced, or one too many of the past."""
+    """Check the deletion of a child: it is replaced, or exceeds a history limit."""
     specs = [one["spec"] for one in history.looks.lately(view.since)]
     end = end_of(child)
     if end and "ttlSecondsAfterFinished" in member(child, "spec", "completionPolicy"):
@@ -180,7 +179,7 @@ def _removed(view: View, history: CronHistory, child: Json) -> Iterator[str]:
 
 
 def end_of(child: Json) -> str:
-    """`successful` or `failed`; empty while it goes on."""
+    """Return `successful` or `failed`; empty while the child is active."""
     status = member(child, "status")
     if child["kind"] == IMAGE_LIST_PULL_JOB.kind:
         done = status.get("succeeded", 0) == status.get("desired", 0)
@@ -199,7 +198,7 @@ def _is_untouched(child: Json | None) -> bool:
 
 
 def _starts(job: Json) -> bool:
-    """Runs are started that are due."""
+    """Report whether due runs are started."""
     return not job["spec"].get("paused") and "deletionTimestamp" not in job["metadata"]
 
 
@@ -208,18 +207,18 @@ def _waits(job: Json) -> bool:
 
 
 def _run(child: Json) -> int:
-    """When the child was due."""
+    """Return when the child was due."""
     return int(datetime.fromisoformat(child["metadata"]["annotations"][AT]).timestamp())
 
 
 def _last(job: Json | None) -> int:
-    """When the last run was due that the status knows; 0 for none."""
+    """Return when the last run of the status was due; 0 for none."""
     told = member(job or {}, "status").get("lastScheduleTime")
     return int(datetime.fromisoformat(told).timestamp()) if told else 0
 
 
 def _following(job: Json, now: int) -> int:
-    """The next run after that moment; 0 if it is not reckoned."""
+    """Return the next run after a time; 0 if the schedule is not computed here."""
     period = PERIODS.get(job["spec"]["schedule"], 0)
     return (now // period + 1) * period if period else 0
 

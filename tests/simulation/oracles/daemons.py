@@ -1,7 +1,7 @@
-"""Pods of which each node has one: where they are made, and why one is taken away (daemonset.md §4.5 to §4.8).
+"""DaemonSets: creation and deletion of their pods (daemonset.md §4.5 to §4.8).
 
-Each pod that we make must be the only one of its revision on a node that wants it, each that we take away or change
-must have a reason: its node does not want it, it failed, it is one too many, or it is old and may be replaced now.
+Each pod that we create must be the only one of its revision on a node that wants it. Each deletion or change must have
+a reason: the node does not want the pod, it failed, it is surplus, or it is old and may be replaced now.
 """
 
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ from tests.simulation.oracles.terms import PerNode
 from tests.simulation.oracles.view import Commit, View, Workload, lost
 
 FIRST_DELAY = 1.0
-"""Seconds that a pod which failed again is left alone, at least."""
+"""The least backoff in seconds for a pod that failed again."""
 
 NEVER = -FIRST_DELAY
 
 
 class Daemons:
-    """The nodes as they were, and the course of each DaemonSet."""
+    """The rule for DaemonSets: the states of the nodes over time, and the history of each DaemonSet."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, Timeline[Json | None]] = {}
@@ -57,7 +57,7 @@ class Daemons:
 
 
 class _Check:
-    """What is to be said about one step of ours."""
+    """A check of one commit of ours."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class _Check:
         self._may_surge, self._must_surge = any(surges), all(surges)
 
     def of(self, commit: Commit) -> Iterator[str]:
-        """What is wrong about it."""
+        """Yield the breaches of the commit."""
         if commit.makes_a_pod and commit.pod is not None:
             yield from self._makes(commit.pod)
         elif commit.before is not None and self._takes(commit):
@@ -102,7 +102,7 @@ class _Check:
         yield from self._too_early(node)
 
     def _too_early(self, node: str) -> Iterator[str]:
-        """With progressive creation, the partition holds for first pods."""
+        """Report whether the partition forbids a first pod, with progressive creation."""
         if not all(one.progressive for one in self._terms):
             return
         made = sum(any(map(self._course.is_new, self._course.living(name))) for name in self._present())
@@ -111,7 +111,7 @@ class _Check:
             yield f"makes a pod on {node}, the {made}th, though the partition lets {most} through"
 
     def _too_many_surge(self, node: str) -> Iterator[str]:
-        """Old pods that are not available get a new one in any case."""
+        """Report whether the surge is exceeded. Unavailable old pods get a new one in any case."""
         if not all(state.up for state in self._course.lately(node, self._since)):
             return
         doubled = sum(self._course.is_known(is_doubled, name, self._since) for name in self._present())
@@ -120,7 +120,7 @@ class _Check:
             yield f"makes a second pod on {doubled} nodes, {most} may have one"
 
     def _takes(self, commit: Commit) -> bool:
-        """We take a pod away, begin to, put it out of service or change what it runs."""
+        """Check a commit that deletes a pod, begins to, takes it out of service, or changes its images."""
         before, pod = commit.before, commit.pod
         if before is None or before.metadata.deletion_timestamp is not None:
             return False
@@ -142,7 +142,7 @@ class _Check:
             yield from self._replaces(commit, before, node)
 
     def _too_soon(self, before: Pod, node: str) -> Iterator[str]:
-        """Who has lost its memory may begin anew; an old pod goes for its update."""
+        """Report whether the backoff has not passed. A restarted replica has lost it; old pods go for their update."""
         key = self._workload.uid, node
         last, self._failed[key] = self._failed.get(key, NEVER), self._scene.at
         known = self._course.is_new(before) and self._scene.lag < FIRST_DELAY
@@ -150,14 +150,14 @@ class _Check:
             yield f"deletes a failed pod on {node} again after {self._scene.at - last:.2f} s"
 
     def _is_kept(self, node: str) -> bool:
-        """The node is there, and may keep its pods, by all that could be seen of late."""
+        """Report whether the node exists and may keep its pods, by all recent states."""
         told = self._nodes.get(node)
         if told is None or any(there is None for there in told.lately(self._since)):
             return False
         return all(one.keeps(there) for one, there in self._lately(node))
 
     def _is_spare(self, before: Pod, node: str) -> bool:
-        """Another pod like it is left on the node."""
+        """Report whether another pod like it is left on the node."""
         rest = self._others(before, self._course.living(node))
         alike = [self._course.is_new(pod) == self._course.is_new(before) for pod in rest]
         return any(alike) if self._must_surge else bool(rest)
@@ -189,8 +189,10 @@ class _Check:
             yield f"takes {node} out of service: {', '.join(down)} are, {most} may be"
 
     def _is_missed(self, node: str) -> bool:
-        """The node has long wanted a pod, and none is available. What only waits for the end of an update does not
-        count where no update could begin."""
+        """Report whether the node has long wanted a pod, and has no available one.
+
+        A node that only waits for the end of an update does not count where no update could begin.
+        """
         if None in self._nodes[node].lately(self._since) or not self._course.is_known(is_down, node, self._since):
             return False
         lately = list(self._lately(node))
@@ -198,35 +200,35 @@ class _Check:
         return all(one.wants(there) for one, there in lately) and not (free and self._course.state(node).stays)
 
     def _is_gone(self, node: str) -> bool:
-        """The node is not there any more; who does not know that yet counts it among those that are not updated."""
+        """Report whether the node is gone; a controller that does not see it yet counts it among those not updated."""
         return self._nodes[node].now is None
 
     def _present(self) -> Iterator[str]:
-        """Nodes that are there now."""
+        """Return the nodes that exist now."""
         return (name for name, told in self._nodes.items() if told.now is not None)
 
     def _there(self) -> Iterator[str]:
-        """Nodes that were there at some moment of late."""
+        """Return the nodes that existed recently."""
         return (name for name, told in self._nodes.items() if any(told.lately(self._since)))
 
     def _lately(self, node: str) -> Iterator[tuple[PerNode, Json]]:
-        """The terms and the node, as both were at some moment of late."""
+        """Yield the recent pairs of terms and node."""
         told = self._nodes.get(node)
         there = [one for one in told.lately(self._since) if one is not None] if told is not None else []
         return product(self._terms, there)
 
     def _cases(self) -> Iterator[tuple[PerNode, int]]:
-        """The terms, and how many nodes wanted a pod, at some moment of late."""
+        """Yield the recent terms, with how many nodes wanted a pod."""
         return product(self._terms, self._counts)
 
     def _others(self, pod: Pod, pods: Iterator[Pod]) -> list[Pod]:
-        """Those beside it that the selector matches."""
+        """Yield the other pods that the selector matches."""
         matches = self._workload.terms.selector.matches
         return [one for one in pods if one.metadata.uid != pod.metadata.uid and matches(one.metadata.labels)]
 
 
 def _observed(document: Json | None) -> int:
-    """The generation that back-offs are counted by."""
+    """Return the generation that backoffs belong to."""
     return member(document or {}, "status").get("observedGeneration", 0)
 
 

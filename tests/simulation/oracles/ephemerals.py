@@ -1,5 +1,4 @@
-"""EphemeralJobs: into which pods containers are put, once and how many at a time, and what may be said of a job
-(ephemeraljob.md §5, §6)."""
+"""EphemeralJobs: containers are injected once per pod and within `parallelism`; the status (ephemeraljob.md §5, §6)."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -16,13 +15,13 @@ from tests.simulation.oracles.node_history import Timeline
 from tests.simulation.oracles.view import Commit, View
 
 MARK = "KRUISE_EJOB_ID"
-"""The variable by which a container says whose it is."""
+"""The variable that names the job of a container."""
 
 TTL = 1800
 
 
 class Ephemerals:
-    """Pods and jobs as they were."""
+    """The rule for EphemeralJobs: the states of pods and jobs over time."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, Timeline[Json | None]] = {}  # by uid
@@ -43,7 +42,7 @@ class Ephemerals:
             self._pods.setdefault(version.uid, Timeline()).record(view.at, version.after)
 
     def _injects(self, view: View, pod: str, uid: str) -> Iterator[str]:
-        """A pod gets containers of the job with that uid."""
+        """Check the injection of containers of the job with that uid into a pod."""
         jobs = list(self._jobs[uid].lately(view.since)) if uid in self._jobs else []
         known = [job for job in jobs if job is not None and "deletionTimestamp" not in job["metadata"]]
         if not known:
@@ -59,7 +58,7 @@ class Ephemerals:
         yield from self._numbers(uid, known)
 
     def _numbers(self, uid: str, known: list[Json]) -> Iterator[str]:
-        """How many pods have containers of the job with this one."""
+        """Check how many pods have containers of the job, with this one."""
         there = [told.now for told in self._pods.values() if told.now is not None]
         taken = [one for one in there if uid in _owners(one) and any(_matches(job, one) for job in known)]
         busy, most = sum(_works(one, uid) for one in taken) + 1, max(map(_parallelism, known))
@@ -71,7 +70,7 @@ class Ephemerals:
 
 
 def _says(view: View, commit: Commit) -> Iterator[str]:
-    """We write a job, or delete it."""
+    """Check our write or deletion of a job."""
     before, after = commit.version.before or {}, commit.version.after
     status = member(before, "status")
     if commit.marked_deleted:
@@ -87,7 +86,7 @@ def _has_passed(view: View, status: Json, seconds: int) -> bool:
 
 
 def _matches(job: Json, pod: Json) -> bool:
-    """The job is about such a pod."""
+    """Report whether the job selects the pod."""
     metadata = pod["metadata"]
     alive = "deletionTimestamp" not in metadata and member(pod, "status").get("phase") not in ("Succeeded", "Failed")
     selector = Selector.compile(msgspec.convert(job["spec"]["selector"], type=LabelSelector))
@@ -100,7 +99,7 @@ def _parallelism(job: Json) -> int:
 
 
 def _marks(pod: Json | None) -> Mapping[str, str]:
-    """By name of a container in the pod: the uid of its job, empty for none."""
+    """Return the uid of the job of each container in the pod, empty for none."""
     found = mappings(member(pod or {}, "spec").get("ephemeralContainers"))
     return {one["name"]: next((e["value"] for e in mappings(one.get("env")) if e["name"] == MARK), "") for one in found}
 
@@ -110,13 +109,13 @@ def _owners(pod: Json | None) -> set[str]:
 
 
 def _added(before: Json | None, after: Json) -> set[str]:
-    """The jobs whose containers are new."""
+    """Return the jobs whose containers are new."""
     old = _marks(before)
     return {uid for name, uid in _marks(after).items() if name not in old}
 
 
 def _works(pod: Json, uid: str) -> bool:
-    """Containers of the job are at work: they have not all ended, and none has failed."""
+    """Report whether containers of the job are active: not all have ended, and none has failed."""
     told = {one["name"]: member(one, "state", "terminated") for one in _statuses(pod)}
     ends = [told.get(name, {}).get("exitCode") for name, owner in _marks(pod).items() if owner == uid]
     return None in ends and not any(ends)

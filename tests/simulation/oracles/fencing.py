@@ -1,4 +1,4 @@
-"""Fencing: who writes for a shard holds its lease at that moment, by the apiserver's own record."""
+"""Fencing: a replica that writes for a shard holds its lease at that moment, by the apiserver's own record."""
 
 from collections.abc import Iterator
 
@@ -7,14 +7,14 @@ from flotilla_common.control.shards import shard_of
 from tests.simulation.oracles.view import Commit, View
 
 ON_THE_WAY = 0.01
-"""Fake seconds that a renewal and a write may have been on their way."""
+"""Fake seconds that a renewal and a write may have been in flight."""
 
 
 def holds_the_lease(view: View, commit: Commit) -> Iterator[str]:
-    """No write by a replica that does not hold the shard, or whose lease has run out (architecture.md §5).
+    """Check that a writer holds its shard's lease, and that the lease has not expired (architecture.md §5).
 
-    Events are exempt: they tell what a replica did while it held the lease. So is the webhook, of which every replica
-    answers: what it writes holds for one version of one object.
+    Events are exempt: they report what a replica did while it held the lease. So is the webhook, of which every replica
+    answers: its write holds for one version of one object.
     """
     version = commit.version
     service = version.writer.rpartition("-")[0]

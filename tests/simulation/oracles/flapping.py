@@ -1,8 +1,7 @@
-"""Nothing is done, undone and done again while nobody else changes anything: whatever a planner undoes in its next pass
-costs writes for ever, and never comes to rest.
+"""Nothing is done, undone and done again while nothing else changes.
 
-The statuses of our own kinds are left out. They tell what their writers meet, refusals of the apiserver and reports of
-node agents, which are no versions of objects.
+What a planner undoes in its next pass costs writes without end, and never converges. Statuses of our own kinds are left
+out: they report refusals of the apiserver and results of node agents, which are no versions of objects.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +19,7 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class Flapping:
-    """Remembers our writes since somebody else has changed anything."""
+    """The rule against flapping: our writes since the last write of another client."""
 
     def __init__(self) -> None:
         self._written: set[tuple[str, str, str, bytes]] = set()
@@ -43,7 +42,7 @@ class Flapping:
 
 
 def _change(version: Version) -> Mapping[str, object]:
-    """Return what the write changed: the new values, by member."""
+    """Return the new values of the write, by member."""
     before, after = _content(version.before), _content(version.after)
     if version.resource in {kind.resource for kind in catalogue.KINDS}:
         before, after = ({**content, "status": None} for content in (before, after))
@@ -53,7 +52,7 @@ def _change(version: Version) -> Mapping[str, object]:
 
 
 def _content(document: Json | None) -> Mapping[str, object]:
-    """Return the members of an object, those of its metadata one by one."""
+    """Return the members of an object, those of its metadata separately."""
     if document is None:
         return {}
     metadata = {f"metadata.{key}": value for key, value in document["metadata"].items() if key not in _BOOKKEEPING}

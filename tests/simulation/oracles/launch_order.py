@@ -1,5 +1,7 @@
-"""Containers that start in order: none before all with a higher priority have been ready, and no key that is there is
-taken away from the pod that it was made for (container-extras.md §B3)."""
+"""Launch order: no container starts before all with a higher priority have been ready (container-extras.md §B3).
+
+No key of a barrier is removed while its pod exists.
+"""
 
 from collections.abc import Iterator
 
@@ -11,11 +13,11 @@ from tests.simulation.history import Version
 from tests.simulation.oracles.view import Commit, View
 
 BARRIER = "-barrier"
-"""How the names of ConfigMaps end whose keys containers wait for."""
+"""The suffix of the names of barriers, the ConfigMaps whose keys containers wait for."""
 
 
 class LaunchOrder:
-    """What containers have done so far, by the uids of their pods."""
+    """The rule for launch order: the containers that have been ready, by uid of the pod."""
 
     def __init__(self) -> None:
         self._ready: dict[str, set[str]] = {}  # those that have been ready
@@ -41,7 +43,7 @@ class LaunchOrder:
 
 
 def _keeps_keys(version: Version) -> Iterator[str]:
-    """Of a barrier that is made there are none before."""
+    """Check that no key of a barrier is lost. A new barrier has none."""
     before, after = version.before or {}, version.after or {}
     taken = sorted(before.get("data", {}).keys() - after.get("data", {}).keys())
     if taken and _owners(before) == _owners(after):

@@ -1,10 +1,10 @@
-"""For how long anybody has held a lease, by the apiserver's record of renewals."""
+"""How long a lease has been held by any replica, by the apiserver's record of renewals."""
 
 from tests.simulation.history import Version
 
 
 class LeaseHistory:
-    """Of all leases whose names begin so; there is one if work is not shared."""
+    """The history of all leases with this prefix; there is one if work is not sharded."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -13,7 +13,7 @@ class LeaseHistory:
         self._duration = 0.0  # for how long that one holds
 
     def take(self, version: Version) -> None:
-        """A lease was written; one of these begins, goes on, or was given back."""
+        """Record a write of a lease: one of these is acquired, renewed or released."""
         if version.after is None or not self._is_one(version.name):
             return
         self._held, self._renewed = self.held(version.at), version.at
@@ -21,7 +21,7 @@ class LeaseHistory:
         self._duration = float(spec["leaseDurationSeconds"]) if spec.get("holderIdentity") else 0.0
 
     def held(self, at: float) -> float:
-        """Seconds up to this moment in which somebody held it."""
+        """Return the seconds up to this time in which the lease was held."""
         return self._held + min(at - self._renewed, self._duration)
 
     def _is_one(self, name: str) -> bool:

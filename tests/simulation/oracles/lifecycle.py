@@ -1,4 +1,4 @@
-"""Lifecycle: pods move between states only along the arrows of common.md §8.4, and hooks hold what they hold."""
+"""Lifecycle: pods change their state only along the arrows of common.md §8.4, and hooks hold them."""
 
 from collections.abc import Iterator
 
@@ -18,12 +18,15 @@ ARROWS = {
     "Updated": {"Normal", "PreparingUpdate", "PreparingDelete"},
     "PreparingDelete": {"PreparingNormal"},
 }
-"""From a state to those that may follow it by our doing."""
+"""The states that may follow a state by our writes."""
 
 
 def arrows(view: View, commit: Commit) -> Iterator[str]:
-    """Every change of state by us is an arrow of the table; a new pod begins as PreparingNormal, a numbered one as
-    Normal if no hook has to be asked, one of a node or of a job without a state."""
+    """Check that every change of state by us is an arrow of the table.
+
+    A new pod begins as PreparingNormal; a pod with an ordinal as Normal if no hook applies; one of a node or of a job
+    without a state.
+    """
     if not commit.ours or commit.pod is None or commit.workload is None:
         return
     if commit.before is None:
@@ -35,7 +38,7 @@ def arrows(view: View, commit: Commit) -> Iterator[str]:
 
 
 def hooks(view: View, commit: Commit) -> Iterator[str]:
-    """What a hook holds is neither deleted, nor updated, nor called normal (common.md §8.1)."""
+    """Check that a pod held by a hook is neither deleted, nor updated, nor marked Normal (common.md §8.1)."""
     before, workload = commit.before, commit.workload
     if not commit.ours or before is None or workload is None or workload.ended is not None:
         return

@@ -1,5 +1,4 @@
-"""What nodes were like, and how each of them stood with the pods of a DaemonSet (daemonset.md §4.8): the memory by
-which `daemons` judges."""
+"""The states of nodes, with the pods of a DaemonSet, over time (daemonset.md §4.8)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
@@ -17,30 +16,30 @@ T = TypeVar("T")
 
 
 class Timeline(Generic[T]):
-    """Values of one thing, each since its moment."""
+    """The values of one thing over time."""
 
     def __init__(self) -> None:
         self.values: list[tuple[float, T]] = []
 
     @property
     def now(self) -> T:
-        """The last one."""
+        """Return the last value."""
         return self.values[-1][1]
 
     def record(self, at: float, value: T) -> None:
-        """From now on it is this."""
+        """Record the value from this time on."""
         if not self.values or self.now != value:
             self.values.append((at, value))
 
     def lately(self, since: float) -> Iterator[T]:
-        """All that it was at some moment from `since` on."""
+        """Yield all values since a time."""
         for index, (_, value) in enumerate(self.values):
             if index + 1 == len(self.values) or self.values[index + 1][0] >= since:
                 yield value
 
 
 class NodeState(msgspec.Struct, frozen=True):
-    """How a node stands with those pods of one DaemonSet that nobody has begun to take away."""
+    """The state of a node: those pods of one DaemonSet that are not being deleted."""
 
     old: bool = False  # there is one of an older revision
     new: bool = False  # there is one of the newest
@@ -49,22 +48,22 @@ class NodeState(msgspec.Struct, frozen=True):
 
     @property
     def stays(self) -> bool:
-        """The node has not been updated."""
+        """Report whether the node has not been updated."""
         return self.old and not self.new
 
 
 def is_down(state: NodeState) -> bool:
-    """No pod is available, for whatever reason."""
+    """Report whether no pod is available, for any reason."""
     return not state.up
 
 
 def is_doubled(state: NodeState) -> bool:
-    """The new pod beside an available old one is not available yet."""
+    """Report whether the new pod beside an available old one is not available yet."""
     return state.up and state.new and not state.renewed
 
 
 class DaemonSetHistory:
-    """One DaemonSet on its nodes, so far."""
+    """The history of one DaemonSet on its nodes."""
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
@@ -74,7 +73,7 @@ class DaemonSetHistory:
         self._ours: set[tuple[str, float]] = set()  # changes that we made: the node, and when
 
     def look(self, view: View, nodes: Iterable[str], wanted: int, *, ours: bool) -> None:
-        """Something has changed, by us or by others."""
+        """Record the states of nodes after a commit, by us or by others."""
         revisions = view.revisions_of(self.workload)
         self.newest.record(view.at, str(revisions[-1]["metadata"]["name"]) if revisions else "")
         self.wanted.record(view.at, wanted)
@@ -85,23 +84,26 @@ class DaemonSetHistory:
                 self._ours.add((node, view.at))
 
     def on(self, node: str) -> Iterator[Pod]:
-        """Pods that are on a node or made for it, in whatever state."""
+        """Yield the pods that are on a node or were created for it, in any state."""
         return (pod for pod in self.workload.pods.values() if node_of(pod) == node)
 
     def staying(self, node: str) -> Iterator[Pod]:
-        """Those that nobody has begun to take away."""
+        """Yield the pods on a node that are not being deleted."""
         return (pod for pod in self.on(node) if not pod.metadata.deletion_timestamp and pod.state != PREPARING_DELETE)
 
     def living(self, node: str) -> Iterator[Pod]:
-        """Those of them that have not failed."""
+        """Yield the pods on a node that are not being deleted and have not failed."""
         return filter(self.workload.counts, self.staying(node))
 
     def is_new(self, pod: Pod) -> bool:
-        """The pod has the newest revision."""
+        """Report whether the pod has the newest revision."""
         return belongs(pod.revision, self.newest.now)
 
     def stays(self, node: str, since: float) -> bool:
-        """The node is on an old revision, as far as it can be known: what others took lately is still there."""
+        """Report whether the node is on an old revision, as far as a controller can see.
+
+        Pods that others deleted within the visibility lag count as still there.
+        """
         values = self._states[node].values if node in self._states else []
         if not values or values[-1][1].stays:
             return bool(values)
@@ -109,7 +111,11 @@ class DaemonSetHistory:
         return any(at >= since for at in taken)
 
     def is_known(self, what: Callable[[NodeState], bool], node: str, since: float) -> bool:
-        """The node stands so because of us, and had an available pod before; or for so long that we must know it."""
+        """Report whether a controller must know that the node is in such a state.
+
+        It must if we caused the state by taking an available pod, or if the state has lasted for longer than the
+        visibility lag.
+        """
         values = self._states[node].values if node in self._states else []
         start = len(values)
         while start > 0 and what(values[start - 1][1]):
@@ -120,11 +126,11 @@ class DaemonSetHistory:
         return at < since or (start > 0 and values[start - 1][1].up and self._was_ours(node, at))
 
     def state(self, node: str) -> NodeState:
-        """How the node stands now."""
+        """Return the state of the node now."""
         return self._states[node].now if node in self._states else NodeState()
 
     def lately(self, node: str, since: float) -> Iterator[NodeState]:
-        """How the node stood at any moment of late."""
+        """Yield the states of the node since a time."""
         return self._states[node].lately(since) if node in self._states else iter(())
 
     def _state(self, view: View, node: str) -> NodeState:
@@ -139,13 +145,13 @@ class DaemonSetHistory:
 
 
 def is_begun(pod: Pod) -> bool:
-    """An update in place keeps the pod out of service."""
+    """Report whether an in-place update keeps the pod out of service."""
     condition = pod.conditions.get(keys.IN_PLACE_READY)
     return condition is not None and condition.status == "False"
 
 
 def node_of(pod: Pod) -> str:
-    """The node that the pod is on, or the one that it demands."""
+    """Return the node that the pod is on, or the one that it requires."""
     if pod.spec.node_name:
         return pod.spec.node_name
     required = pod.spec.affinity.required if pod.spec.affinity is not None else None

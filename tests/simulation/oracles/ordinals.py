@@ -1,7 +1,6 @@
-"""Numbered pods: who is made, in which order pods come and go, and which of them stay as they are (statefulset.md §4.5
-to §4.8).
+"""Ordinals: creation, order and partition of the pods of StatefulSets (statefulset.md §4.5 to §4.8).
 
-That there is never more than one pod of a name is the apiserver's promise. These are the controller's.
+The apiserver ensures that there is never more than one pod of a name.
 """
 
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ FINISHED = ("Failed", "Succeeded")
 
 
 def identity(view: View, commit: Commit) -> Iterator[str]:
-    """We make only pods of wanted ordinals, and they say which they are."""
+    """Check that we create only pods of wanted ordinals, with their identity in labels and hostname."""
     if commit.workload is None or not commit.makes_a_pod or commit.pod is None or commit.version.after is None:
         return
     name, labels = commit.version.name, commit.pod.metadata.labels
@@ -33,8 +32,11 @@ def identity(view: View, commit: Commit) -> Iterator[str]:
 
 
 def lower_ones_first(view: View, commit: Commit) -> Iterator[str]:
-    """A pod is made only when those below it are available: all of them in order, as many as scaleStrategy asks for
-    else, but for those whose claims are still to go."""
+    """Check that a pod is created only when those below it are available.
+
+    In order, all of them; else as many as scaleStrategy asks for. Pods whose claims are still to be deleted do not
+    count.
+    """
     workload = commit.workload
     if workload is None or not commit.makes_a_pod:
         return
@@ -51,7 +53,7 @@ def lower_ones_first(view: View, commit: Commit) -> Iterator[str]:
 
 
 def highest_one_first(view: View, commit: Commit) -> Iterator[str]:
-    """In order, who is not wanted goes one after the other, the highest first, while all that stay are available."""
+    """Check that, in order, unwanted pods are deleted from the highest, one by one, while all others are available."""
     workload = commit.workload
     if workload is None or not _takes(commit):
         return
@@ -70,8 +72,10 @@ def highest_one_first(view: View, commit: Commit) -> Iterator[str]:
 
 
 class Descending:
-    """In order, a pod is updated only when all above it are, and are available, unless it was broken before we took it.
-    What is new is known for long."""
+    """The rule for ordered updates: a pod is updated only when all above it are updated and available.
+
+    A pod that was broken before we took it is exempt. New revisions have been seen for long.
+    """
 
     def __init__(self) -> None:
         self._newest: dict[str, tuple[str, float]] = {}  # by workload: the update revision, and since when
@@ -112,7 +116,7 @@ class Descending:
 
 
 def lowest_ones_kept(view: View, commit: Commit) -> Iterator[str]:
-    """In order of ordinals, the partition keeps the lowest ones on the current revision."""
+    """Check that the partition keeps the lowest ordinals on the current revision, in order of ordinals."""
     workload, update = commit.workload, moved_to(view, commit)
     if workload is None or not update:
         return
@@ -122,14 +126,16 @@ def lowest_ones_kept(view: View, commit: Commit) -> Iterator[str]:
 
 
 def _unavailable(view: View, workload: Workload, one: Numbered, ordinals: tuple[int, ...] | list[int]) -> int:
-    """How many of the ordinals have no available pod, as far as it can be known yet. Of pods that are not of the
-    revision that is wanted for them nobody waits for those that only users may delete."""
+    """Return how many of the ordinals have no available pod, as far as a controller can see.
+
+    Pods of an unwanted revision that only users may delete are not waited for.
+    """
     there = {one.of(pod.metadata.name) for pod in workload.pods.values() if workload.available(pod, view.now)}
     return max(len({*ordinals} - there - _left(view, workload, one)) - workload.recent_losses(view.since), 0)
 
 
 def _left(view: View, workload: Workload, one: Numbered) -> set[int]:
-    """Ordinals of old pods under OnDelete, and of new ones that a partition was raised above."""
+    """Return the ordinals of old pods under OnDelete, and of new ones that a partition was raised above."""
     revisions = view.revisions_of(workload)
     newest = str(revisions[-1]["metadata"]["name"]) if len(revisions) > 1 else ""
     numbers = {one.of(pod.metadata.name): pod.revision == newest for pod in workload.active() if newest}
@@ -142,7 +148,7 @@ def _behind(view: View, workload: Workload, one: Numbered, ordinals: list[int], 
 
 
 def _takes(commit: Commit) -> bool:
-    """We delete a pod, or ask its hook about it."""
+    """Report whether we delete a pod, or call its hook to do so."""
     before, pod = commit.before, commit.pod
     if not commit.ours or before is None:
         return False
@@ -150,7 +156,7 @@ def _takes(commit: Commit) -> bool:
 
 
 def _updates(commit: Commit, newest: str) -> bool:
-    """We take a pod out of service for the update, and for no other reason, or change it."""
+    """Report whether we take a pod out of service only for the update, or change it."""
     before, pod = commit.before, commit.pod
     if not commit.ours or before is None or not _outdated(before, newest):
         return False

@@ -1,8 +1,8 @@
-"""What a run came to, in a form in which two runs can be compared: the end without names, times and addresses, and how
-many writes of which sort Flotilla made.
+"""The outcome of a run, in a form in which two runs can be compared.
 
-Pods of two runs have different names, because names derive from versions, and versions count everything that happened.
-So ends are compared as bags of anonymous objects.
+It has the final objects without names, times and addresses, and how many writes of which sort Flotilla made. Pods of
+two runs have different names, because names derive from versions, and versions count all changes. So final states are
+compared as bags of anonymous objects.
 """
 
 import re
@@ -27,10 +27,10 @@ from tests.simulation.oracles.paths import at
 from tests.simulation.oracles.view import instance_of, ours
 
 NOT_COMPARED = (LEASE, EVENT, NODE)
-"""What tells how a run went. Everything else is compared in the end, whoever made it."""
+"""Kinds that show how a run went. All others are compared in the final state, whoever created them."""
 
 STATUS_SLACK = 4
-"""Writes of a status that a fault may add: counts are written twice a second at most, so when matters."""
+"""Writes of a status that a fault may add: counts are written twice a second at most, so timing matters."""
 
 _CHANCE = frozenset(
     {
@@ -65,7 +65,7 @@ _CHANCE = frozenset(
         keys.DISTRIBUTED_AT,
     }
 )
-"""Members that differ from run to run without meaning anything."""
+"""Members that differ from run to run without a meaning."""
 
 _WAYS = frozenset(
     {
@@ -73,8 +73,11 @@ _WAYS = frozenset(
         *(keys.IN_PLACE_STATE, keys.SIDECAR_SET_IN_PLACE_STATE, keys.PULLED_AHEAD),
     }
 )
-"""Members that tell the way to the end: how often a container was changed, how often a revision was raised, whether the
-runtime could still be asked what a pulled image is, whether an image was wanted anew before a node had forgotten it."""
+"""Members that show the way to the final state.
+
+Examples: how often a container was changed or a revision was raised, whether the runtime could still be asked for a
+pulled image, whether an image was wanted again before a node had dropped it.
+"""
 
 
 _JSON = frozenset(
@@ -85,24 +88,23 @@ _JSON = frozenset(
         keys.SIDECAR_SET_IN_PLACE_STATE,
     }
 )
-"""Annotations that are JSON inside of a string, with times in it."""
+"""Annotations that contain JSON with times in it."""
 
 _AS_THEY_CAME = ("ephemeralContainers", "ephemeralContainerStatuses")
 
 _HOLLOW = frozenset({"spec", "images", "annotations"})
-"""Members that are empty, or absent if there never was anything in them: images to pull of a NodeImage, the state of an
-update in place."""
+"""Members that are either empty or absent: images to pull of a NodeImage, the state of an in-place update."""
 
 
 _POD_OWNERS = frozenset({DAEMON_SET.kind, BROADCAST_JOB.kind, JOB.kind, REPLICA_SET.kind})
 """Kinds whose pods have names that differ from run to run."""
 
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""In labels, selectors, names and variables of containers."""
+"""Matches uids in labels, selectors, names and variables of containers."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """One run. Times are fake seconds since the first step that counts."""
+    """The outcome of one run. Times are fake seconds since the first step that counts."""
 
     settled: float = 0.0  # when the last change was made
     end: tuple[str, ...] = ()
@@ -114,7 +116,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 def end_of(
     versions: Iterable[Version], namespace: str, *, exact: bool, uncertain: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """What exists after the versions, anonymous and sorted; without members that are `uncertain`."""
+    """Return the final objects after the versions, anonymous and sorted, without members that are `uncertain`."""
     dropped = _CHANCE.union(uncertain) if exact else _CHANCE.union(_WAYS, uncertain)
     objects: dict[object, tuple[Version, Json]] = {}
     for version in versions:
@@ -129,7 +131,7 @@ def end_of(
 
 
 def writes_of(versions: Iterable[Version]) -> dict[str, int]:
-    """How many writes Flotilla made, by verb and resource. Marking as deleted is the delete."""
+    """Count the writes of Flotilla by verb and resource. Marking as deleted is the delete."""
     counts: Counter[str] = Counter()
     for version in versions:
         if ours(version.writer) and version.resource not in (LEASE, EVENT):
@@ -138,7 +140,7 @@ def writes_of(versions: Iterable[Version]) -> dict[str, int]:
 
 
 def differences(reference: Outcome, run: Outcome, *, exact: bool) -> Iterator[str]:
-    """How a disturbed run ended otherwise than the undisturbed one."""
+    """Yield the differences between the outcomes of a disturbed and an undisturbed run."""
     missing, surplus = Counter(reference.end), Counter(run.end)
     yield from _otherwise(sorted((missing - surplus).elements()), sorted((surplus - missing).elements()))
     if not exact:
@@ -152,7 +154,7 @@ def differences(reference: Outcome, run: Outcome, *, exact: bool) -> Iterator[st
 
 
 def _otherwise(missing: list[str], surplus: list[str]) -> Iterator[str]:
-    """Name what differs; objects of one kind are taken for each other."""
+    """Name the differences; objects of one kind are interchangeable."""
     for text in missing:
         kind = text.partition(" ")[0]
         twin = next((other for other in surplus if other.partition(" ")[0] == kind), None)
@@ -173,9 +175,12 @@ def _verb(version: Version) -> str:
 
 
 def _made_up(document: Json) -> str:
-    """The name of a job that a list made, which has digits that depend on the uid of the list; of a workload that a
-    UnitedDeployment made, which depend on its version; of a pod of a DaemonSet, a ReplicaSet or a job of some kind,
-    which depends on the pods before it; or of a pod that a ConfigMap belongs to, which may have been drawn."""
+    """Return the object's name if it is generated, so that it differs from run to run.
+
+    Generated names have jobs of a list (digits from the uid of the list), workloads of a UnitedDeployment (from its
+    version), pods of a DaemonSet, a ReplicaSet or a job (from earlier pods), and pods that a ConfigMap belongs to (may
+    be random).
+    """
     owners = {one["kind"]: one["name"] for one in document["metadata"].get("ownerReferences", ())}
     if not _POD_OWNERS.isdisjoint(owners) and document["kind"] == POD.kind:
         return document["metadata"]["name"]
@@ -198,7 +203,7 @@ def _anonymous(version: Version, document: Json, dropped: frozenset[str], named:
 
 
 def _without_readiness(document: Json) -> Json:
-    """A pod that ended before anybody opened its readiness gate did not need that any more."""
+    """Drop the readiness of a pod that ended before its readiness gate was opened: it was not needed any more."""
     status: Json = document.get("status", {})
     if document["kind"] != POD.kind or status.get("phase") not in ("Succeeded", "Failed"):
         return document
@@ -219,28 +224,28 @@ def _scrub(value: object, dropped: frozenset[str]) -> object:
 
 
 def _ordered(key: str, value: object) -> object:
-    """Ephemeral containers are listed as they came."""
+    """Sort a list, unless its order has a meaning: ephemeral containers are listed in order of creation."""
     if key not in _AS_THEY_CAME:
         return value
     return sorted(cast("list[Json]", value), key=lambda one: one["name"])
 
 
 def _failure(item: object) -> bool:
-    """Conditions that say for ever that something went wrong once (cloneset.md §5.4)."""
+    """Report whether a condition records a past failure permanently (cloneset.md §5.4)."""
     return _type_of(item) in ("FailedScale", "FailedUpdate")
 
 
 def _type_of(item: object) -> str:
-    """Conditions come in the order in which they were first set."""
+    """Return the key for sorting conditions, which are listed in the order in which they were first set."""
     return str(cast("Json", item).get("type", "")) if isinstance(item, dict) else ""
 
 
 def _parsed(key: str, value: object) -> object:
-    """On a SidecarSet itself, its hash is a plain text."""
+    """Parse JSON inside a string. On a SidecarSet itself, its hash is a plain text."""
     inner = key in _JSON and isinstance(value, str) and value.startswith("{")
     return msgspec.json.decode(value) if inner and isinstance(value, str) else value
 
 
 def _counts_versions(key: str) -> bool:
-    """The versions of a SidecarSet that a pod remembers."""
+    """Report whether the member holds versions of SidecarSets that a pod records."""
     return key.startswith((keys.SIDECAR_VERSION, keys.SIDECAR_VERSION_ALT))

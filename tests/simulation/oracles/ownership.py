@@ -1,4 +1,4 @@
-"""Ownership: we make things only for owners that live, and touch only what is theirs."""
+"""Ownership: we create objects only for owners that are not being deleted, and touch only our own."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ DEPENDENTS = (POD, CLAIM, REVISION)
 
 
 def living_owner(view: View, commit: Commit) -> Iterator[str]:
-    """Nothing is made, changed or deleted for an owner whose deletion has begun (cloneset.md §4.2)."""
+    """Check that nothing is created, changed or deleted for an owner in deletion (cloneset.md §4.2)."""
     workload = commit.workload
     if not commit.ours or commit.version.resource not in DEPENDENTS:
         return
@@ -24,7 +24,7 @@ def living_owner(view: View, commit: Commit) -> Iterator[str]:
 
 
 def only_own_pods(view: View, commit: Commit) -> Iterator[str]:
-    """A pod that nobody of ours controls, or that has left the selector, is never deleted by us."""
+    """Check that we delete no pod that we do not control, or that has left the selector."""
     del view
     if not commit.ours or commit.version.resource != POD or not commit.marked_deleted or commit.before is None:
         return
@@ -36,8 +36,11 @@ def only_own_pods(view: View, commit: Commit) -> Iterator[str]:
 
 
 def release_and_adopt(view: View, commit: Commit) -> Iterator[str]:
-    """Pods are let go only when their labels left the selector, and taken in only when they refer to us already, have
-    a name of ours, or nodes are to have one pod each."""
+    """Check the adoption and release of pods.
+
+    Pods are released only when their labels leave the selector, and adopted only when they refer to us already, have a
+    name of ours, or the workload has one pod per node.
+    """
     before, pod, workload = commit.before, commit.pod, commit.workload
     if not commit.ours or before is None or pod is None or workload is None:
         return
@@ -54,7 +57,7 @@ def release_and_adopt(view: View, commit: Commit) -> Iterator[str]:
 
 
 def one_revision_per_template(view: View, commit: Commit) -> Iterator[str]:
-    """No second ControllerRevision of one template, and none deleted that a pod still needs (common.md §7)."""
+    """Check that a template has no second ControllerRevision, and that none in use is deleted (common.md §7)."""
     workload, version = commit.workload, commit.version
     if not commit.ours or version.resource != REVISION or workload is None:
         return

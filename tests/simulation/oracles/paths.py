@@ -1,4 +1,4 @@
-"""Reading a document at the paths that `changed_paths` names."""
+"""Reads a document at the paths that `changed_paths` returns."""
 
 from typing import cast
 
@@ -9,7 +9,7 @@ LONGEST = 60
 
 
 def at(document: Json, path: str) -> str:
-    """The value, as far as it is easily found, and short; of a condition its status."""
+    """Return the value at a path, shortened if it is long; of a condition its status."""
     value: object = document
     for part in path.replace("[", ".[").split("."):
         if isinstance(value, list) and part.startswith("["):

@@ -1,4 +1,4 @@
-"""Records of where pods ran: which ones we must keep, and which PersistentPodStates (persistentpodstate.md §4, §5)."""
+"""PersistentPodStates: the records that we must keep, and the objects (persistentpodstate.md §4, §5)."""
 
 import math
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ AUTO = "kruise.io/auto-generate-persistent-pod-state"
 
 
 class PodStates:
-    """What StatefulSets said, to judge by what is thrown away."""
+    """The rule for PersistentPodStates: the states of StatefulSets over time."""
 
     def __init__(self) -> None:
         self._made: dict[str, float] = {}  # by uid: when the set was made
@@ -37,7 +37,7 @@ class PodStates:
             self._silent[version.uid] = math.inf
 
     def _is_asked_for(self, view: View, version: Version) -> bool:
-        """Nobody's belongs to users; the owner's must go when the owner no longer asks."""
+        """Report whether the object must exist: one without owner is the users'; ours goes with the request."""
         owners: list[Json] = (version.before or {})["metadata"].get("ownerReferences", [])
         uids = [str(owner["uid"]) for owner in owners if owner.get("controller")]
         return not uids or self._silent.get(uids[0], -math.inf) < view.since
@@ -52,7 +52,7 @@ class PodStates:
                         yield f"drops the record of {pod}, which {workload.name} wants"
 
     def _is_settled(self, view: View, workload: Workload) -> bool:
-        """The set lives, and everybody knows it."""
+        """Report whether the set exists, and has done so for longer than the visibility lag."""
         return workload.ended is None and self._made.get(workload.uid, math.inf) < view.since
 
 

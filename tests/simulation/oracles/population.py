@@ -1,8 +1,7 @@
-"""Numbers: never more pods than allowed, never two for one place, never more on the new revision than the partition
-lets through.
+"""Numbers: maxSurge, one pod per instance, and partition.
 
-Judged at each step of ours that adds a pod, or moves one to the update revision; what users do to the numbers is their
-own affair.
+Checked at each commit of ours that adds a pod or moves one to the update revision; users may change the numbers as they
+like.
 """
 
 from collections import Counter
@@ -17,7 +16,7 @@ PREPARING_DELETE = "PreparingDelete"
 
 
 def max_surge(view: View, commit: Commit) -> Iterator[str]:
-    """A create of ours leaves at most replicas + maxSurge active pods (cloneset.md §4.3)."""
+    """Check that a create of ours leaves at most replicas + maxSurge active pods (cloneset.md §4.3)."""
     workload = commit.workload
     if workload is None or not commit.makes_a_pod or workload.ended is not None:
         return
@@ -32,7 +31,7 @@ def max_surge(view: View, commit: Commit) -> Iterator[str]:
 
 
 def one_pod_per_instance(view: View, commit: Commit) -> Iterator[str]:
-    """No two active pods share an instance id: they would share their claims."""
+    """Check that no two active pods share an instance id: they would share their claims."""
     del view
     workload = commit.workload
     if workload is None or not commit.makes_a_pod:
@@ -43,7 +42,7 @@ def one_pod_per_instance(view: View, commit: Commit) -> Iterator[str]:
 
 
 def partition(view: View, commit: Commit) -> Iterator[str]:
-    """At most replicas - partition pods reach the update revision by our doing (cloneset.md §4.8)."""
+    """Check that we bring at most replicas - partition pods to the update revision (cloneset.md §4.8)."""
     workload, update = commit.workload, moved_to(view, commit)
     if workload is None or not update:
         return
@@ -58,7 +57,7 @@ def partition(view: View, commit: Commit) -> Iterator[str]:
 
 
 def moved_to(view: View, commit: Commit) -> str:
-    """The update revision, if we make a pod of it or bring one to it, though partitions keep pods from it."""
+    """Return the update revision, if we create a pod of it or move one to it under a partition."""
     workload, pod, before = commit.workload, commit.pod, commit.before
     if workload is None or not commit.ours or pod is None or workload.ended is not None:
         return ""

@@ -1,6 +1,6 @@
-"""Results of probes on pods: what a pod shows follows what its probe has said, in this order (podprobemarker.md §6).
+"""Results of probes on pods: a pod shows the results of its probe in their order (podprobemarker.md §6).
 
-Probes of scenarios number what they say (`1 players`), so that an old result can be told from a new one.
+Probes of scenarios number their results (`1 players`), so that an old one can be told from a new one.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def _number(message: str) -> int:
 
 
 class ProbeResults:
-    """The last that each pod has shown."""
+    """The rule for probe results: the last result that each pod has shown."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}  # by uid

@@ -1,4 +1,4 @@
-"""Image pulls: how many nodes at once, when a job may say that it is done, and what is final (imagepull.md §5, §8)."""
+"""Image pulls: nodes at once, completion of jobs, and final results (imagepull.md §5, §8)."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ GIVEN_UP = "job exceeds activeDeadlineSeconds"
 
 
 class Pulls:
-    """What jobs and NodeImages looked like, to judge the next change by."""
+    """The rule for image pulls: the states of jobs and NodeImages over time."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, list[tuple[float, ImagePullJob]]] = {}  # by uid: since when it looks like this
@@ -49,7 +49,7 @@ class Pulls:
             yield from self._undone(view, job)
 
     def _undone(self, view: View, job: ImagePullJob) -> Iterator[str]:
-        """Nodes that the job should have waited for, and could have known of."""
+        """Yield nodes that the job should have waited for, and could have seen."""
         for node in self._nodes.values():
             name = node.metadata.name
             if self._made[name] < view.since and _wants(job, node) and not _is_done(job, node):
@@ -72,7 +72,7 @@ class Pulls:
                     yield from self._pushed(view, uid)
 
     def _pushed(self, view: View, uid: str) -> Iterator[str]:
-        """A node more may only be asked while fewer than `parallelism` are at it."""
+        """Check that another node is asked only while fewer than `parallelism` are pulling."""
         lately = [job for _, job in self._lately(uid, view.since)]
         most = max(_parallelism(job) for job in lately)
         job = lately[-1]
@@ -86,7 +86,7 @@ class Pulls:
         return self._jobs[uid][-1][1] if uid in self._jobs else None
 
     def _lately(self, uid: str, since: float) -> Iterator[tuple[float, ImagePullJob]]:
-        """What the job looked like at some moment from `since` on."""
+        """Yield the states of the job since a time."""
         looks = self._jobs[uid]
         for index, look in enumerate(looks):
             if index + 1 == len(looks) or looks[index + 1][0] >= since:
@@ -94,7 +94,7 @@ class Pulls:
 
 
 def _revived(before: NodeImage, after: NodeImage) -> Iterator[str]:
-    """What a round came to stays."""
+    """Check that the result of a round stays."""
     for name, image in after.status.image_statuses.items():
         for entry in image.tags:
             old = before.entry(name, entry.tag)
@@ -114,7 +114,7 @@ def _is_done(job: ImagePullJob, node: NodeImage) -> bool:
 
 
 def _wants(job: ImagePullJob, node: NodeImage) -> bool:
-    """Of jobs that ask for pods nothing is said here."""
+    """Report whether the job wants the node. Jobs that select pods are not checked here."""
     if job.spec.pod_selector is not None or node.metadata.deletion_timestamp is not None:
         return False
     selector = job.spec.selector

@@ -1,5 +1,7 @@
-"""Claims of numbered pods: we never delete one. Who goes with a pod is said before the pod goes, and only of pods that
-are not wanted (statefulset.md §4.9)."""
+"""Claims of StatefulSets: we never delete one (statefulset.md §4.9).
+
+Owner references tie claims to a pod before it is deleted, and only to a pod that is not wanted.
+"""
 
 from collections.abc import Iterator
 
@@ -10,14 +12,14 @@ from tests.simulation.oracles.view import Commit, View, Workload
 
 
 def never_deleted(view: View, commit: Commit) -> Iterator[str]:
-    """Only garbage collection deletes claims."""
+    """Check that only garbage collection deletes claims."""
     del view
     if commit.ours and commit.version.resource == CLAIM and commit.marked_deleted:
         yield f"deletes {commit.version.name}"
 
 
 def wanted_ones_stay(view: View, commit: Commit) -> Iterator[str]:
-    """No claim is tied to a pod that is wanted."""
+    """Check that no claim is tied to a pod that is wanted."""
     workload, version = commit.workload, commit.version
     if workload is None or not commit.ours or version.resource != CLAIM or version.after is None:
         return
@@ -28,7 +30,7 @@ def wanted_ones_stay(view: View, commit: Commit) -> Iterator[str]:
 
 
 def tied_before_they_go(view: View, commit: Commit) -> Iterator[str]:
-    """When we delete a pod that is not wanted, its claims say whom they go with."""
+    """Check that, when we delete an unwanted pod, its claims are tied to their owner."""
     workload, before = commit.workload, commit.before
     if workload is None or before is None or not commit.ours or not commit.marked_deleted:
         return
@@ -42,7 +44,7 @@ def tied_before_they_go(view: View, commit: Commit) -> Iterator[str]:
 
 
 def not_of_earlier_pods(view: View, commit: Commit) -> Iterator[str]:
-    """No pod is made on a claim that is to go with an earlier pod of its name."""
+    """Check that no pod is created on a claim that is tied to an earlier pod of its name."""
     workload = commit.workload
     if workload is None or not commit.makes_a_pod:
         return
@@ -53,7 +55,7 @@ def not_of_earlier_pods(view: View, commit: Commit) -> Iterator[str]:
 
 
 def waits_for_claims(view: View, workload: Workload, one: Numbered, ordinal: int, uid: str = "") -> bool:
-    """Claims of the ordinal are to go with an earlier pod than that of the uid."""
+    """Report whether claims of the ordinal are tied to an earlier pod than that of the uid."""
     return one.with_pod and any(_pods(claim) - {uid} for claim in _claims_of(view, workload, one, ordinal))
 
 

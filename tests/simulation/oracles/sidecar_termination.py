@@ -1,5 +1,7 @@
-"""Sidecars that are ended: only when the work of their pod is done, by one request per pod, and with the phase that the
-work has earned (container-extras.md §A4)."""
+"""Termination of sidecars: only when the main containers are done, by one request per pod (container-extras.md §A4).
+
+The phase of the pod is that of the main containers.
+"""
 
 from collections.abc import Iterator
 
@@ -13,7 +15,7 @@ SIDECAR_ENV = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT"
 
 
 class SidecarTermination:
-    """The pods, and for which of them a request has been made."""
+    """The rule for terminated sidecars: the pods, and the requests for them."""
 
     def __init__(self) -> None:
         self._pods: dict[str, Pod] = {}  # by uid, as last seen

@@ -1,5 +1,4 @@
-"""Sidecars of running pods: how many pods may be disturbed at once, who is left alone, that one of a pair always works,
-and that nobody loses what others have written (sidecarset.md §7).
+"""Sidecars of running pods: maxUnavailable, selection, hot upgrades, and shared annotations (sidecarset.md §7).
 
 Pods are told apart by the images of their sidecars, which is all that a SidecarSet changes.
 """
@@ -29,14 +28,14 @@ MAPS = (
 
 
 class Sidecars:
-    """The SidecarSets as they were, and the pods."""
+    """The rule for SidecarSets: the states of the SidecarSets and pods over time."""
 
     def __init__(self) -> None:
         self._sets: dict[str, list[tuple[float, SidecarSet]]] = {}  # by name: since when it looks like this
         self._pods: dict[str, Pod] = {}
         self._fell: dict[str, float] = {}  # by uid: when a pod stopped being ready
         self._updated: dict[tuple[str, str], tuple[float, bool]] = {}
-        """By SidecarSet and uid of pods that are not back yet: when it changed sidecars, and whether the pod served."""
+        """By SidecarSet and uid of an updated pod that is not back: when sidecars changed, and whether it served."""
 
     def __call__(self, view: View, commit: Commit) -> Iterator[str]:
         version = commit.version
@@ -65,7 +64,7 @@ class Sidecars:
             self._fell.setdefault(uid, view.at)
 
     def _changes(self, view: View, before: Pod, pod: Pod) -> Iterator[str]:
-        """What a write of ours does to the images of each SidecarSet's sidecars."""
+        """Check a write of ours to the images of each SidecarSet's sidecars."""
         for name in self._sets:
             lately = self._lately(name, view)
             for sidecar in lately[-1].sidecars:
@@ -77,12 +76,12 @@ class Sidecars:
                 self._updated[name, pod.metadata.uid] = view.at, _serves(before)
 
     def _lately(self, name: str, view: View) -> list[SidecarSet]:
-        """As it was at some moment of late, oldest first."""
+        """Return the recent states of the SidecarSet, oldest first."""
         told = self._sets[name]
         return [one for at, (_, one) in enumerate(told) if at + 1 == len(told) or told[at + 1][0] >= view.since]
 
     def _breaks(self, view: View, one: SidecarSet, before: Pod, pod: Pod) -> Iterator[str]:
-        """What is wrong about the update of this pod if the SidecarSet looks like this."""
+        """Yield what is wrong with the update of this pod for one state of the SidecarSet."""
         strategy, name = one.spec.update_strategy, one.metadata.name
         if strategy.paused or strategy.type == NOT_UPDATE:
             yield f"{name}: changes a sidecar, though it may not"
@@ -101,15 +100,18 @@ class Sidecars:
             yield f"{name}: disturbs {pod.metadata.name}, though {', '.join(down) or 'nobody'} may be the only {most}"
 
     def _uses_up(self, view: View, held: Pod, one: SidecarSet) -> bool:
-        """It has the newest sidecars, and does not serve: because they were changed, or for long enough to be seen. One
-        that did not serve when it was updated cost nothing then, but does so in later passes."""
+        """Report whether an updated pod that does not serve uses up maxUnavailable.
+
+        It does if the update disturbed it, or if it has been out of service for longer than the visibility lag. A pod
+        that did not serve when it was updated cost nothing then, but does so in later passes.
+        """
         uid = held.metadata.uid
         at, served = self._updated.get((one.metadata.name, uid), (-math.inf, False))
         seen = max(at, self._fell.get(uid, math.inf)) < view.since
         return _is_newest(held, one) and (served or seen)
 
     def _forgets(self, view: View, version: Version) -> Iterator[str]:
-        """A revision that pods remember, or that new pods are to get, stays (§7.4)."""
+        """Check that no revision is deleted that pods use, or that new pods are to get (§7.4)."""
         labels: dict[str, str] = (version.before or {})["metadata"].get("labels", {})
         name = labels.get(keys.SIDECAR_SET_NAME_LABEL, "")
         if name not in self._sets:
@@ -124,7 +126,7 @@ class Sidecars:
 
 
 def _keeps_others(before: Pod, pod: Pod) -> Iterator[str]:
-    """No entry of a map is lost that was there."""
+    """Check that no entry of a shared map is lost."""
     for key in MAPS:
         lost = _entries(_held(before, key)) - _entries(_held(pod, key))
         if lost:
@@ -152,20 +154,20 @@ def _both_idle(pod: Pod, sidecar: Sidecar) -> bool:
 
 
 def _is_of(pod: Pod, one: SidecarSet) -> bool:
-    """The pod is active, and was injected with all that the SidecarSet has now."""
+    """Report whether the pod is active and was injected with all that the SidecarSet has now."""
     injected = one.metadata.name in _held(pod, keys.SIDECAR_SET_INJECTED).split(",")
     names = {name for sidecar in one.sidecars for name in sidecar.names}
     return pod.active and injected and names <= _images(pod).keys()
 
 
 def _is_newest(pod: Pod, one: SidecarSet) -> bool:
-    """Its sidecars have the images of the SidecarSet, on either of two containers."""
+    """Report whether its sidecars have the images of the SidecarSet, in either container of a pair."""
     images = _images(pod)
     return all(sidecar.image in [images[name] for name in sidecar.names] for sidecar in one.sidecars)
 
 
 def _updates(before: Pod, pod: Pod, one: SidecarSet) -> bool:
-    """The write changes a sidecar to the image of the SidecarSet; to let one idle is no update."""
+    """Report whether the write changes a sidecar to the image of the SidecarSet. Making one idle is no update."""
     old, new = _images(before), _images(pod)
     return any(
         new.get(name) != old.get(name) and new.get(name) == sidecar.image
@@ -179,13 +181,13 @@ def _serves(pod: Pod) -> bool:
 
 
 def _runs_its_images(pod: Pod) -> bool:
-    """All containers run what they are to run."""
+    """Report whether all containers run their images."""
     reported = {status.name: status.image for status in pod.status.container_statuses}
     return _images(pod) == reported
 
 
 def _share(value: IntOrString | None, default: int, total: int) -> int:
-    """A number or a percentage, rounded up."""
+    """Return a number, or a percentage of the total, rounded up."""
     if value is None:
         return default
     return value if isinstance(value, int) else math.ceil(int(value.removesuffix("%")) * total / 100)

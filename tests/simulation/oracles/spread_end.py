@@ -1,5 +1,4 @@
-"""What of a WorkloadSpread must be so when everything has come to rest, counted from what is there
-(workloadspread.md §8)."""
+"""The final state of a WorkloadSpread, counted from the objects that exist (workloadspread.md §8)."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -22,7 +21,7 @@ from tests.simulation.oracles.spreads import (
 
 
 class FinalState(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is of one WorkloadSpread."""
+    """The final objects of one WorkloadSpread."""
 
     spread: Json
     replicas: int  # of the workload; 0 without one
@@ -30,7 +29,7 @@ class FinalState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def final_problems(final: FinalState) -> Iterator[str]:
-    """Say how what there is differs from what must be. Pods that no subset had room for are as they were made."""
+    """Yield what is wrong with the final state. Pods for which no subset had room stay as they were created."""
     spread = final.spread
     if priced := [pod["metadata"]["name"] for pod in final.pods if _is_left_out(pod, spread) and cost_of(pod)]:
         yield f"pods that no subset had room for have a cost: {priced}"
@@ -97,7 +96,7 @@ def _wrong_costs(final: FinalState) -> Iterator[str]:
 
 
 def _is_left_out(pod: Json, spread: Json) -> bool:
-    """It says of no WorkloadSpread, was made after this one, and each subset takes a number of pods."""
+    """Report whether the pod is in no subset though it was created later and each subset has a limit."""
     limited = all(isinstance(one.get("maxReplicas"), int) for one in mappings(spread["spec"]["subsets"]))
     pod_meta, meta = pod["metadata"], spread["metadata"]
     return matched_of(pod) is None and limited and pod_meta["creationTimestamp"] > meta["creationTimestamp"]

@@ -1,5 +1,4 @@
-"""Places in the subsets of WorkloadSpreads: nobody gets one that is taken, and no entry of a book is lost
-(workloadspread.md §5 to §8)."""
+"""WorkloadSpreads: no pod exceeds the limit of a subset, and no entry is lost (workloadspread.md §5 to §8)."""
 
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
@@ -26,17 +25,17 @@ TARGETS = (CLONE_SET, DEPLOYMENT, REPLICA_SET, STATEFUL_SET, BUILT_IN_STATEFUL_S
 COSTED = (CLONE_SET, DEPLOYMENT, REPLICA_SET)
 NO_LIMIT = -1
 IGNORED = "versionIgnored"
-"""The one version of pods of which versions do not matter."""
+"""The version of pods whose versions are ignored."""
 
 KEPT_SECONDS: Mapping[str, int] = {"creatingPods": 30, "deletingPods": 15}
-"""How long a pod is expected to come or to go."""
+"""Seconds for which a pod is expected to be created or deleted."""
 
 Book = Mapping[str, Json]
 """Entries by subset."""
 
 
 class Spreads:
-    """What WorkloadSpreads, their workloads and pods were, to judge where new pods go and what is written down."""
+    """The rule for WorkloadSpreads: their states over time, and those of their workloads and pods."""
 
     def __init__(self) -> None:
         self._spreads: dict[tuple[str, str], Past] = {}  # by namespace and name
@@ -75,8 +74,10 @@ class Spreads:
                 yield from self._priced(view, after)
 
     def _place_taken(self, view: View, commit: Commit, subset: str, known: list[Json | None]) -> Iterator[str]:
-        """A pod comes with a place: there must have been one, by what was asked for of late. Who has just made a
-        WorkloadSpread has no book yet, in which older pods stand."""
+        """Check that the subset had room for a new pod, by the recent specs.
+
+        A new WorkloadSpread has no entries yet for older pods.
+        """
         spreads = [one for one in known if one is not None]
         if not spreads or not all("observedGeneration" in member(one, "status") for one in spreads):
             return
@@ -94,12 +95,12 @@ class Spreads:
             yield f"is pod number {count} of subset {subset}, {most} may be"
 
     def _replicas(self, view: View, spread: Json) -> list[int]:
-        """How many pods the workload had of late."""
+        """Yield the recent replicas of the workload."""
         past = self._targets.get((spread["metadata"]["namespace"], *target_of(spread)), [])
         return [0 if one is None else one["spec"].get("replicas", 1) for one in lately(past, view.since)] or [0]
 
     def _priced(self, view: View, pod: Json) -> Iterator[str]:
-        """We write a cost: it is one of its subset, or that of pods which belong to none."""
+        """Check that a cost that we write is one of the pod's subset, or that of pods in no subset."""
         matched = matched_of(pod)
         name = matched[0] if matched else ""
         spreads = [
@@ -113,7 +114,7 @@ class Spreads:
             yield f"says that the pod costs {cost_of(pod)}, which nothing does in its subset"
 
     def _keeps_books(self, view: View, commit: Commit, before: Json, after: Json) -> Iterator[str]:
-        """No entry is dropped before its pod has come, or gone, or is given up."""
+        """Check that no entry is dropped before its pod has been created or deleted, or has expired."""
         if commit.version.writer.startswith("webhook") and _without_books(before) != _without_books(after):
             yield "writes more than the books of places"
         named = [
@@ -134,7 +135,7 @@ class Spreads:
                             yield f"drops {key} from the {kind} of subset {subset}"
 
     def _is_settled(self, view: View, kind: str, key: str) -> bool:
-        """The pod has come, or goes, as far as it can be known."""
+        """Report whether the pod has been created, or is being deleted, as far as a controller can see."""
         if kind == "creatingPods":
             return token_of(key) in self._seen
         states = [one for past in self._pods.values() if _has_name(past, key) for one in lately(past, view.since)]
@@ -142,7 +143,7 @@ class Spreads:
 
 
 def matched_of(pod: Json) -> tuple[str, str] | None:
-    """The WorkloadSpread and the subset that the pod says it belongs to."""
+    """Return the WorkloadSpread and the subset in the pod's annotation."""
     text = strings(pod.get("metadata", {}).get("annotations")).get(MATCHED)
     if not text:
         return None
@@ -151,7 +152,7 @@ def matched_of(pod: Json) -> tuple[str, str] | None:
 
 
 def keys_of(pod: Json) -> Iterator[str]:
-    """Yield the keys that the pod may have in a book."""
+    """Yield the keys that the pod may have in the entries."""
     annotations = strings(pod["metadata"].get("annotations"))
     text = annotations.get(MATCHED)
     yield str((msgspec.json.decode(text, type=Json) if text else {}).get("uid") or pod["metadata"]["name"])
@@ -159,31 +160,31 @@ def keys_of(pod: Json) -> Iterator[str]:
 
 
 def cost_of(pod: Json) -> str:
-    """Its deletion cost."""
+    """Return the deletion cost of the pod."""
     return strings(pod["metadata"].get("annotations")).get(DELETION_COST, "")
 
 
 def version_of(pod: Json) -> str:
-    """The book in which it stands: versions of pods of ReplicaSets are told apart."""
+    """Return the version under which the pod is counted: pods of ReplicaSets have several."""
     owners = mappings(pod["metadata"].get("ownerReferences"))
     tracked = any(one["kind"] == REPLICA_SET.kind for one in owners)
     return strings(pod["metadata"].get("labels")).get("pod-template-hash", IGNORED) if tracked else IGNORED
 
 
 def target_of(spread: Json) -> tuple[str, str, str]:
-    """Group, kind and name of the workload."""
+    """Return group, kind and name of the workload."""
     reference: Json = spread["spec"]["targetRef"]
     return group_of(reference["apiVersion"]), reference["kind"], reference["name"]
 
 
 def resource_of(spread: Json) -> Resource | None:
-    """The kind of the workload, where it is one of those that are simulated."""
+    """Return the kind of the workload, if it is simulated."""
     group, kind, _ = target_of(spread)
     return next((one for one in TARGETS if (one.group, one.kind) == (group, kind)), None)
 
 
 def limit_of(spread: Json, subset: str, replicas: int) -> int | None:
-    """How many pods the subset takes at most; None if there is no such subset."""
+    """Return the limit of the subset; None if there is no such subset."""
     found = next((one for one in mappings(spread["spec"]["subsets"]) if one["name"] == subset), None)
     if found is None:
         return None
@@ -192,7 +193,7 @@ def limit_of(spread: Json, subset: str, replicas: int) -> int | None:
 
 
 def costs_of(spread: Json, subset: str) -> Collection[str]:
-    """What pods of the subset may cost: as usual or one too many, of the newest version or an older one; or of none."""
+    """Return the costs that pods of the subset may have: as usual or surplus, newest or older version; or of none."""
     names = _names(spread)
     count, found = len(names), [str(-100 * (len(names) + 1))]
     if subset not in names:
@@ -202,13 +203,13 @@ def costs_of(spread: Json, subset: str) -> Collection[str]:
 
 
 def books_of(spread: Json) -> Mapping[str, Book]:
-    """Its books, by version."""
+    """Return the entries by version."""
     books = member(spread, "status", "versionedSubsetStatuses")
     return {version: {one["name"]: one for one in mappings(book)} for version, book in books.items()}
 
 
 def _deleted(pod: Json, subset: str, known: list[Json | None]) -> Iterator[str]:
-    """We delete a pod with a place: it finds no node, and the subset is marked so that its successor goes elsewhere."""
+    """Check that a pod that we delete finds no node, and that its subset is marked: the successor goes elsewhere."""
     spreads = [one for one in known if one is not None]
     if not subset or not spreads:
         return

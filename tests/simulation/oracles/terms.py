@@ -1,7 +1,7 @@
-"""What a workload object promises at one moment, in numbers: the measure that the oracles judge by.
+"""The terms of a workload at one moment, in numbers: the measure of the oracles.
 
 A workload kind joins by one function that reads its spec into `Terms`: `TERMS` in its file of scenarios. The functions
-are deliberately not the planner's own: a mistake in there must not become the measure.
+are deliberately not the planner's own: a mistake there must not become the measure.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from tests.simulation.cluster.node_fit import HARD, repelled_by, selects
 
 
 class Numbered(msgspec.Struct, frozen=True, kw_only=True):
-    """What is promised of pods whose names end with numbers (statefulset.md §4.2)."""
+    """The terms of pods with ordinals (statefulset.md §4.2)."""
 
     name: str  # what they begin with, but for a dash
     ordinals: tuple[int, ...]  # that should be there, ascending
@@ -30,11 +30,11 @@ class Numbered(msgspec.Struct, frozen=True, kw_only=True):
     with_pod: bool = False  # the claims of a pod that is not wanted go with it
 
     def of(self, pod_name: str) -> int:
-        """The number in the name of a pod, -1 if it is none of these."""
+        """Return the ordinal of a pod, -1 if it is none of these."""
         return _number(pod_name, self.name)
 
     def of_claim(self, claim_name: str) -> int:
-        """The number in the name of a claim, -1 if it is none of theirs."""
+        """Return the ordinal of a claim, -1 if it is none of theirs."""
         return max((_number(claim_name, f"{claim}-{self.name}") for claim in self.claims), default=-1)
 
 
@@ -44,7 +44,7 @@ def _number(name: str, prefix: str) -> int:
 
 
 class PerNode(msgspec.Struct, frozen=True, kw_only=True):
-    """What is promised of pods of which each node has one (daemonset.md §4). Shares are of the nodes that want one."""
+    """The terms of a workload with one pod per node (daemonset.md §4). Shares are of the nodes that want a pod."""
 
     spec: Json  # of the pods
     rolls: bool = True  # old pods are replaced
@@ -55,32 +55,32 @@ class PerNode(msgspec.Struct, frozen=True, kw_only=True):
     progressive: bool = False  # the partition holds for first pods as well
 
     def wants(self, node: Json) -> bool:
-        """The node is to have a pod."""
+        """Report whether the node wants a pod."""
         return selects(self.spec, node) and not repelled_by(self.spec, node, HARD)
 
     def keeps(self, node: Json) -> bool:
-        """A pod that is there may stay."""
+        """Report whether an existing pod may stay."""
         return selects(self.spec, node) and not repelled_by(self.spec, node, ("NoExecute",))
 
     def updates(self, node: Json) -> bool:
-        """An old pod on the node is to be replaced, as far as numbers allow."""
+        """Report whether an old pod on the node may be replaced, within the limits."""
         return self.rolls and self.chosen.matches(node["metadata"].get("labels", {}))
 
     def max_unavailable(self, nodes: int) -> int:
-        """Of so many."""
+        """Return maxUnavailable for this number of nodes."""
         return lenient_value(self.unavailable, nodes, round_up=True) or (0 if self.max_surge(nodes) else 1)
 
     def max_surge(self, nodes: int) -> int:
-        """Of so many; above 0, old pods stay until new ones are available."""
+        """Return maxSurge for this number of nodes; above 0, old pods stay until new ones are available."""
         return lenient_value(self.surge, nodes, round_up=True)
 
     def kept(self, nodes: int) -> int:
-        """How many stay on old revisions."""
+        """Return how many nodes stay on old revisions."""
         return lenient_value(self.partition, nodes, round_up=False)
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be asked of the controller while the object looks like this."""
+    """The terms that a controller must keep while the object has this spec."""
 
     selector: Selector
     replicas: int
@@ -100,7 +100,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     per_node: PerNode | None = None  # None: any node will do
 
     def wants(self, pod_name: str) -> bool:
-        """A pod of this name is one of those that should be there."""
+        """Report whether a pod of this name is wanted."""
         return self.numbered is None or self.numbered.of(pod_name) in self.numbered.ordinals
 
 

@@ -1,5 +1,7 @@
-"""Workloads that a UnitedDeployment makes: one for each subset, as its template says, and none goes before others serve
-(uniteddeployment.md §9)."""
+"""Workloads of a UnitedDeployment: one for each subset, with its template (uniteddeployment.md §9).
+
+None is deleted or shrinks before others serve.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,14 +23,14 @@ TEMPLATES: Mapping[Resource, str] = {
     DEPLOYMENT: "deploymentTemplate",
     BUILT_IN_STATEFUL_SET: "statefulSetTemplate",
 }
-"""The kinds of children, and what makes them."""
+"""The kinds of children, and the templates for them."""
 
 MOST_WRITES = 2
-"""Of a child's spec for one reason: a new spec may meet an old number of pods."""
+"""Writes of a child's spec for one reason: a new spec may meet an old number of pods."""
 
 
 class SubsetWorkloads:
-    """What UnitedDeployments, their children and their pods were, to judge what is written."""
+    """The rule for UnitedDeployments: their states over time, and those of their children and pods."""
 
     def __init__(self) -> None:
         self._owners: dict[str, Past] = {}  # by uid
@@ -57,7 +59,7 @@ class SubsetWorkloads:
                 self._forgive(controller(version.after or version.before or {}))
 
     def _checker(self, view: View, commit: Commit) -> Iterator[str]:
-        """A child is made, changed or deleted by us."""
+        """Check a create, change or deletion of a child by us."""
         before, after = commit.version.before, commit.version.after
         owner = controller(before or {}) or controller(after or {})
         known = [one for one in lately(self._owners.get(owner, []), view.since) if one is not None]
@@ -96,8 +98,10 @@ class SubsetWorkloads:
             yield f"deletes subset {name} with {mine} pods that are ready: {others} others are, {least} must be"
 
     def _shrinks(self, view: View, commit: Commit, owner: str, known: list[Json]) -> Iterator[str]:
-        """The spec of a child is written: pods that serve go only while enough others do, and in few writes. Shrinking
-        step by step, as others become ready, costs a write for each pod at most."""
+        """Check a write of a child's spec: pods that serve go only while enough others do, and in few writes.
+
+        Shrinking step by step, as others become ready, costs a write for each pod at most.
+        """
         before, after = (_spec(one)["replicas"] for one in (commit.version.before, commit.version.after))
         mine, others = self._serving(view, owner, commit.version.uid)
         left = others + min(mine, after)
@@ -108,7 +112,7 @@ class SubsetWorkloads:
             yield f"is write number {self._writes[commit.version.uid]} of {commit.version.name} for one reason"
 
     def _twins(self, view: View, commit: Commit, owner: str, known: Callable[[Iterable[bool]], bool]) -> bool:
-        """Another child of the subset stays: at `all` moments of late, so that it must be known, or at `any`."""
+        """Report whether another child of the subset exists: in `all` recent states (we must see it), or in any."""
         document = commit.version.before or commit.version.after or {}
         return any(
             uid != commit.version.uid
@@ -118,8 +122,10 @@ class SubsetWorkloads:
         )
 
     def _serving(self, view: View, owner: str, child: str) -> tuple[int, int]:
-        """How many pods of the child are ready, and how many of the others that stay, as far as it can be known. Those
-        beyond the replicas of their child are about to go."""
+        """Return how many pods are ready of the child and of the other children, as far as a controller can see.
+
+        Pods beyond the replicas of their child are about to be deleted.
+        """
         ready: Counter[str] = Counter()
         for past in self._pods.values():
             seen = [one for one in lately(past, view.since) if one is not None and is_active(one) and is_ready(one)]
@@ -134,7 +140,7 @@ class SubsetWorkloads:
         return ready[child], others
 
     def _told(self, view: View, commit: Commit) -> Iterator[str]:
-        """The status says that a generation is handled: then children are as it asks, but for what was just changed."""
+        """Check that the children match a generation that the status reports as observed, but for recent changes."""
         before, after = commit.version.before or {}, commit.version.after or {}
         seen, told = member(after, "status").get("observedGeneration"), member(after, "status")
         if seen is None or seen == member(before, "status").get("observedGeneration"):
@@ -154,40 +160,40 @@ class SubsetWorkloads:
                 yield f"says that generation {seen} is handled, though the workload of subset {name} is not as it says"
 
     def _forgive(self, owner: str) -> None:
-        """There is a new reason for writes."""
+        """Reset the write counts of the children: there is a new reason for writes."""
         for uid, (_, past) in self._children.items():
             if any(controller(one or {}) == owner for _, one in past):
                 self._writes[uid] = 0
 
 
 def is_topology(commit: Commit) -> bool:
-    """The step is a write of the service that has these kinds."""
+    """Report whether the commit is a write of the topology service."""
     return commit.ours and commit.version.writer.startswith("topology")
 
 
 def subset(child: Json) -> str:
-    """The subset that a child, or a pod of it, belongs to."""
+    """Return the subset of a child or pod."""
     return strings(child.get("metadata", {}).get("labels")).get(SUBSET_LABEL, "")
 
 
 def subsets(united: Json) -> list[str]:
-    """The names in the topology."""
+    """Return the names in the topology."""
     return [str(one["name"]) for one in member(united, "spec", "topology").get("subsets", ())]
 
 
 def made_of(united: Json, resource: Resource) -> bool:
-    """The template is of this kind of children."""
+    """Report whether the template is of this kind of children."""
     return TEMPLATES[resource] in member(united, "spec", "template")
 
 
 def held(united: Json, child: Json) -> int:
-    """How many pods of the child are to stay on old revisions."""
+    """Return how many pods of the child stay on old revisions."""
     partitions = member(united, "spec", "updateStrategy", "manualUpdate", "partitions")
     return min(partitions.get(subset(child), 0), child["spec"]["replicas"])
 
 
 def partition(child: Json) -> int | None:
-    """How many its spec keeps on old revisions; None where nothing is kept by a number."""
+    """Return the partition of a child's spec; None where no number sets it."""
     strategy = member(child, "spec", "updateStrategy")
     if child["kind"] == DEPLOYMENT.kind or strategy.get("type") == "OnDelete":
         return None
@@ -196,7 +202,7 @@ def partition(child: Json) -> int | None:
 
 
 def _misshapen(child: Json, known: list[Json], resource: Resource) -> Iterator[str]:
-    """How what we wrote differs from all that the UnitedDeployment said of late."""
+    """Yield how a child that we wrote differs from all recent specs of the UnitedDeployment."""
     if not any(made_of(one, resource) for one in known):
         yield f"writes a {resource.kind}, for which there is no template"
     if (found := partition(child)) is not None and all(held(one, child) != found for one in known):
@@ -204,13 +210,13 @@ def _misshapen(child: Json, known: list[Json], resource: Resource) -> Iterator[s
 
 
 def _is_as_told(child: Json, told: Json, replicas: int) -> bool:
-    """It may keep more pods until others serve."""
+    """Report whether the child has the spec. It may keep more pods until others serve."""
     revision = strings(child["metadata"].get("labels")).get(REVISION_LABEL)
     return child["spec"].get("replicas", 0) >= replicas and revision == told.get("updatedRevision")
 
 
 def _least(known: list[Json]) -> int:
-    """How many pods are to serve, by what was asked for of late."""
+    """Return how many pods have to serve, by the recent specs."""
     return min(one["spec"]["replicas"] for one in known)
 
 
@@ -223,7 +229,7 @@ def _spec(document: Json | None) -> Json:
 
 
 def _asks_otherwise(before: Json | None, after: Json | None) -> bool:
-    """Children may have to change: the spec did, or where pods find nodes; and what counts for adaptive allocations."""
+    """Report whether children may have to change: by the spec, by schedulability, or by adaptive allocations."""
     return _reasons(before or {}) != _reasons(after or {})
 
 

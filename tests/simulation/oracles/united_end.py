@@ -1,5 +1,4 @@
-"""What of a UnitedDeployment must be so when everything has come to rest, counted from what is there
-(uniteddeployment.md §7, §9, §12)."""
+"""The final state of a UnitedDeployment, counted from the objects that exist (uniteddeployment.md §7, §9, §12)."""
 
 from collections.abc import Collection, Iterator
 
@@ -20,7 +19,7 @@ from tests.simulation.oracles.united import TEMPLATES, held, partition, subset, 
 
 
 class FinalState(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is of one UnitedDeployment."""
+    """The final objects of one UnitedDeployment."""
 
     united: Json
     children: Collection[Json]  # that it controls, of whatever kind
@@ -31,7 +30,7 @@ class FinalState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def final_problems(final: FinalState) -> Iterator[str]:
-    """Say how what there is differs from what must be."""
+    """Yield what is wrong with the final state."""
     yield from _wrong_children(final)
     for child in final.children:
         yield from (f"{child['metadata']['name']}: {text}" for text in _wrong_with(child, final))
@@ -122,7 +121,7 @@ def _topology(united: Json) -> list[Json]:
 
 
 def _pods_of(child: Json, final: FinalState) -> Iterator[Json]:
-    """Its active pods; those of a Deployment are told by their labels."""
+    """Yield the child's active pods; those of a Deployment are found by their labels."""
     for pod in final.pods:
         own = controller(pod) == child["metadata"]["uid"]
         selected = member(child, "spec", "selector", "matchLabels").items() <= pod["metadata"].get("labels", {}).items()

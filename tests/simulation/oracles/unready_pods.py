@@ -1,8 +1,8 @@
-"""Readiness as a watch shows it: how many pods are not Ready because of us.
+"""Readiness as a watch shows it: the number of pods that are not Ready because of us.
 
-A pod is taken when a write of ours turns its Ready to False, or a kubelet does because of a readiness gate that we
-closed. It is given back when a watch shows it Ready again, and not before, whatever was written to its gates. What a
-replica took before it died is known to the next one, so there is no moment of grace for it.
+A pod counts as taken when a write of ours, or a kubelet because of a readiness gate that we closed, sets its Ready to
+False, and until a watch shows it Ready again, regardless of its gates. A new replica sees what the replica before it
+took, so there is no grace period for it.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tests.simulation.oracles.view import Commit, View, Workload, follows_our_ga
 
 
 class UnreadyPods:
-    """Who is taken, by workload. Pods that are not to be there are left out: they may go."""
+    """The rule for unready pods: the taken pods by workload. Unwanted pods are left out: they may go."""
 
     def __init__(self) -> None:
         self._taken: dict[str, set[str]] = {}
@@ -45,7 +45,7 @@ class UnreadyPods:
             yield f"{count} pods of {workload.name} are not Ready because of us, {most} may be"
 
     def _most(self, workload: Workload, terms: Terms) -> int:
-        """How many pods may be taken at this moment by these terms."""
+        """Return how many pods may be taken now by these terms."""
         if terms.per_node is None:
             surplus = sum(map(workload.counts, workload.pods.values())) - terms.replicas
             return terms.max_unavailable + max(surplus, 0)
@@ -58,7 +58,7 @@ def _of(workload: Workload, uids: set[str]) -> Iterator[Pod]:
 
 
 def _is_taken(commit: Commit) -> bool:
-    """The step turns a pod unready, and it was we."""
+    """Report whether the commit makes a pod unready, because of us."""
     before, pod = commit.before, commit.pod
     if before is None or pod is None or not before.ready or pod.ready or not pod.active:
         return False

@@ -1,8 +1,8 @@
-"""The world as an ideal observer sees it: a history replayed version by version.
+"""The cluster as an ideal observer sees it: a history replayed version by version.
 
-`Scene.take` moves on by one version and says what that changed (`Step`); rules judge the step against the scene as it
-is right after it. What users and nodes did a moment ago cannot be known to a controller yet: `terms_lately` and
-`losses_lately` give it that moment (`blind` seconds), and no more.
+`View.take` applies one version and returns the `Commit`; rules check the commit against the view right after it. A
+controller cannot know yet what users and nodes did a moment ago: `recent_terms` and `recent_losses` grant it that
+moment (`lag` seconds), and no more.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,21 +21,20 @@ from tests.simulation.oracles.terms import Numbered, Reader, Terms
 from tests.simulation.scenarios import every_reader
 
 VISIBILITY_LAG = 0.05
-"""Fake seconds until a change has surely reached a controller: four messages of a millisecond, and its own writes in
-between."""
+"""Fake seconds until a change has surely reached a controller: four messages of a millisecond, and its own writes."""
 
 
 KUBELET = "kubelet"
-"""Who writes what kubelets report."""
+"""The writer of what kubelets report."""
 
 
 def ours(writer: str) -> bool:
-    """The writer is a process of Flotilla ("cloneset-0"), not a user or a part of Kubernetes."""
+    """Report whether the writer is a process of Flotilla ("cloneset-0"), not a user or a part of Kubernetes."""
     return writer.rpartition("-")[2].isdigit()
 
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
-    """One version, with the pod and the workload that it is about."""
+    """One committed version, with the pod and the workload that it is about."""
 
     version: Version
     workload: "Workload | None" = None
@@ -48,19 +47,19 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def makes_a_pod(self) -> bool:
-        """A process of ours makes a pod."""
+        """Report whether a process of ours creates a pod."""
         return self.ours and self.before is None and self.pod is not None
 
     @property
     def marked_deleted(self) -> bool:
-        """The object was alive before this step and is terminating or gone after it."""
+        """Report whether the object was alive before this commit and is terminating or gone after it."""
         before, after = self.version.before, self.version.after
         was = before is not None and "deletionTimestamp" not in before["metadata"]
         return was and (after is None or "deletionTimestamp" in after["metadata"])
 
 
 class Workload:
-    """One workload object through its life, with the pods that it controls."""
+    """One workload object over time, with the pods that it controls."""
 
     def __init__(self, version: Version, read: Reader) -> None:
         self._read = read
@@ -75,44 +74,44 @@ class Workload:
 
     @property
     def terms(self) -> Terms:
-        """What it asks for now."""
+        """Return the current terms."""
         return self._terms[-1][1]
 
     def change(self, at: float, document: Json | None) -> None:
-        """The object changed, or is gone."""
+        """Record a change or the deletion of the object."""
         if document is not None:
             self._terms.append((at, self._read(document)))
         if self.ended is None and (document is None or self.terms.terminating):
             self.ended = at
 
     def lose(self, at: float) -> None:
-        """Somebody else than its controller took a pod out of service."""
+        """Record that another client than its controller took a pod out of service."""
         self._losses.append(at)
 
     def recent_terms(self, since: float) -> Iterator[Terms]:
-        """All terms that held at some moment from `since` on."""
+        """Yield all terms since a time."""
         for index, (_, terms) in enumerate(self._terms):
             if index + 1 == len(self._terms) or self._terms[index + 1][0] >= since:
                 yield terms
 
     def recent_numbered(self, since: float) -> list[Numbered]:
-        """The same of what is said about numbered pods; empty for other workloads."""
+        """Return the terms of numbered pods since a time; empty for other workloads."""
         return [terms.numbered for terms in self.recent_terms(since) if terms.numbered is not None]
 
     def recent_losses(self, since: float) -> int:
-        """How many pods others took out of service from `since` on."""
+        """Return how many pods others took out of service since a time."""
         return sum(at >= since for at in self._losses)
 
     def active(self) -> Iterator[Pod]:
-        """Pods that count: alive, and within the selector."""
+        """Yield active pods: alive, and within the selector."""
         return (pod for pod in self.pods.values() if self.counts(pod))
 
     def counts(self, pod: Pod | None) -> bool:
-        """The pod is one of the workload's active pods."""
+        """Report whether the pod is one of the workload's active pods."""
         return pod is not None and pod.active and self.terms.selector.matches(pod.metadata.labels)
 
     def available(self, pod: Pod | None, now: datetime) -> bool:
-        """By the words of cloneset.md §4.3."""
+        """Report whether the pod is available, as cloneset.md §4.3 defines it."""
         if pod is None or not self.counts(pod) or not is_serving(pod) or pod.state not in ("", "Normal"):
             return False
         rest = timedelta(seconds=self.terms.min_ready_seconds)
@@ -120,10 +119,10 @@ class Workload:
 
 
 class View:
-    """Everything that exists at one moment of a history."""
+    """All objects at one moment of a history."""
 
     def __init__(self, epoch: datetime, lag: float = VISIBILITY_LAG) -> None:
-        """`epoch`: the wall time of fake second 0. `blind`: fake seconds that a controller may be behind."""
+        """Create an empty view. `epoch`: the wall time of fake second 0. `lag`: how far controllers may be behind."""
         self.workloads: dict[str, Workload] = {}
         self.claims: dict[str, Json] = {}
         self.revisions: dict[str, Json] = {}
@@ -139,11 +138,11 @@ class View:
 
     @property
     def since(self) -> float:
-        """What happened before this moment must be known to everybody."""
+        """Return the time before which every controller must have seen what happened."""
         return self.at - self.lag
 
     def take(self, version: Version) -> Commit:
-        """Move on by one version."""
+        """Apply one version."""
         self.at = version.at
         if version.resource in self._readers:
             return self._workload(version)
@@ -160,18 +159,18 @@ class View:
         return Commit(version=version, workload=workload)
 
     def owner(self, document: Json | None) -> Workload | None:
-        """The workload that controls the object."""
+        """Return the workload that controls the object."""
         references: list[Json] = (document or {}).get("metadata", {}).get("ownerReferences", [])
         uids = [str(reference["uid"]) for reference in references if reference.get("controller")]
         return self.workloads.get(uids[0]) if uids else None
 
     def revisions_of(self, workload: Workload) -> list[Json]:
-        """The workload's revisions, oldest first."""
+        """Return the workload's revisions, oldest first."""
         own = [revision for revision in self.revisions.values() if self.owner(revision) is workload]
         return sorted(own, key=lambda revision: int(revision.get("revision", 0)))
 
     def _set_of(self, claim: Version) -> Workload | None:
-        """The workload whose claim it is by its name: nobody controls it. A living one, or the last that lived."""
+        """Return the workload of a claim by its name (claims have no controller): a living one, or the last one."""
         named = [
             one for one in self.workloads.values() if one.namespace == claim.namespace and _claims(one, claim.name)
         ]
@@ -204,7 +203,7 @@ class View:
 def of_kind(
     resource: Resource, rule: Callable[[View, Commit], Iterator[str]]
 ) -> Callable[[View, Commit], Iterator[str]]:
-    """The rule, for workloads of one kind."""
+    """Restrict a rule to workloads of one kind."""
 
     def checked(view: View, commit: Commit) -> Iterator[str]:
         if commit.workload is not None and commit.workload.resource == resource:
@@ -214,13 +213,13 @@ def of_kind(
 
 
 def lost(view: View, workload: Workload, commit: Commit) -> bool:
-    """The step took a pod of the workload out of service."""
+    """Report whether the commit took a pod of the workload out of service."""
     kept = commit.pod is not None and commit.pod.metadata.uid in workload.pods
     return workload.available(commit.before, view.now) and not (kept and workload.available(commit.pod, view.now))
 
 
 def follows_our_gates(commit: Commit) -> bool:
-    """A kubelet only says what readiness gates mean that nobody but we open and close: the containers are ready."""
+    """Report whether a kubelet only follows readiness gates that we alone open and close: the containers are ready."""
     before, pod = commit.before, commit.pod
     if before is None or pod is None or commit.version.writer != KUBELET or not before.ready or pod.ready:
         return False
@@ -230,14 +229,14 @@ def follows_our_gates(commit: Commit) -> bool:
 
 
 def instance_of(document: Json | Pod) -> str:
-    """The id that ties a pod and its claims together."""
+    """Return the id that ties a pod and its claims together."""
     if isinstance(document, Pod):
         return document.metadata.labels.get(keys.INSTANCE_ID_LABEL, "")
     return str(document["metadata"].get("labels", {}).get(keys.INSTANCE_ID_LABEL, ""))
 
 
 def _claims(workload: Workload, name: str) -> bool:
-    """The claim is of a template that the workload has, or had."""
+    """Report whether the claim is of a template that the workload has, or had."""
     return any(numbered.of_claim(name) >= 0 for numbered in workload.recent_numbered(0.0))
 
 

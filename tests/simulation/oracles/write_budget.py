@@ -1,5 +1,4 @@
-"""How many writes a pod costs us: two until it serves, three more for each update in place, and one for whatever else
-is asked for."""
+"""Writes per pod: two until it serves, three more for each in-place update, and one for any other request."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -14,11 +13,11 @@ from tests.simulation.oracles.node_history import is_begun
 from tests.simulation.oracles.view import Commit, View
 
 AGAIN = 3
-"""How much of that has to be done again if etcd is restored."""
+"""How many of these writes are made again if etcd is restored."""
 
 
 class WriteBudget:
-    """What is left to each pod."""
+    """The rule for writes: what is left of each pod's budget."""
 
     def __init__(self) -> None:
         self._left: Counter[str] = Counter()
@@ -36,7 +35,7 @@ class WriteBudget:
 
 
 def _granted(commit: Commit) -> int:
-    """For how many writes the step is a reason: for its own, and for those that it makes necessary."""
+    """Return how many writes the commit grants: its own, and those that it makes necessary."""
     pod = commit.pod
     if commit.version.before is None:
         return 2  # and the first readiness gates
