@@ -1,1 +1,1 @@
-"""Exhaustive perturbation: every scenario, every point at which something can go wrong, everything that can."""
+"""Exhaustive perturbation: every fault at every point of every scenario."""

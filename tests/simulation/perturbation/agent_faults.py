@@ -1,5 +1,4 @@
-"""What faults do to the agents of nodes: to the processes, to their calls to the runtime, to their reports, and to the
-deliveries that they live on."""
+"""The faults of node agents: of their processes, their calls to the runtime, their reports and their deliveries."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -20,11 +19,11 @@ from tests.simulation.world import World
 T = TypeVar("T")
 
 LATE_SECONDS = 12.0
-"""How late a report comes that is late."""
+"""Fake seconds by which a late report is delayed."""
 
 
 class CrashAgent(Crash):
-    """A node agent dies when its runtime has done what it was asked for. It is started again soon."""
+    """A crash of a node agent right after a call to its runtime took effect. It is restarted soon."""
 
     async def call(self, injector: FaultInjector, agent: str, serve: Callable[[], Awaitable[T]]) -> T:
         if not self.before:
@@ -38,7 +37,7 @@ class CrashAgentBefore(CrashAgent):
 
 
 class LoseRuntime(NoEffect):
-    """The runtime goes down with what it was asked for, and is there again a moment later."""
+    """A crash of the runtime during a call; it is restarted a moment later."""
 
     async def call(self, injector: FaultInjector, agent: str, serve: Callable[[], Awaitable[T]]) -> T:
         await serve()
@@ -46,7 +45,7 @@ class LoseRuntime(NoEffect):
 
 
 class CrashReporting(Crash):
-    """A node agent dies as its report leaves."""
+    """A crash of a node agent as it sends a report."""
 
     def report(self, injector: FaultInjector, agent: str) -> Treatment:
         injector.world.loop.call_soon(self.end, injector, agent, context=Context())
@@ -54,28 +53,28 @@ class CrashReporting(Crash):
 
 
 class LoseReport(NoEffect):
-    """Nobody hears a report."""
+    """The loss of a report."""
 
     def report(self, injector: FaultInjector, agent: str) -> Treatment:
         return Treatment(times=0)
 
 
 class RepeatReport(NoEffect):
-    """A report arrives twice."""
+    """A report that is delivered twice."""
 
     def report(self, injector: FaultInjector, agent: str) -> Treatment:
         return Treatment(times=2)
 
 
 class DelayReport(NoEffect):
-    """A report arrives when its sender has long given up waiting for an answer."""
+    """A report that arrives long after its sender's timeout."""
 
     def report(self, injector: FaultInjector, agent: str) -> Treatment:
         return Treatment(delay=LATE_SECONDS)
 
 
 class LoseAnswer(NoEffect):
-    """A report is taken, and its sender does not learn of it."""
+    """The loss of the reply to a report that took effect."""
 
     def report(self, injector: FaultInjector, agent: str) -> Treatment:
         injector.lose_next_reply(agent)
@@ -83,7 +82,7 @@ class LoseAnswer(NoEffect):
 
 
 class PauseAgent(NoEffect):
-    """A node agent stands still (SIGSTOP) once its report has left."""
+    """A pause of a node agent (SIGSTOP) after it sent a report."""
 
     def report(self, injector: FaultInjector, agent: str) -> Treatment:
         process = injector.world.processes[agent]
@@ -93,15 +92,17 @@ class PauseAgent(NoEffect):
 
 
 class LoseCopies(NoEffect):
-    """For a moment nothing of what the bus sends to node agents arrives, though they listen: heartbeats and later
-    numbers tell."""
+    """The loss of all deliveries to node agents for a moment, while they listen.
+
+    Heartbeats and later sequence numbers show the gap.
+    """
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault)
         self._usual: Callable[[Hop], Treatment] | None = None
 
     def treatment(self, hop: Hop) -> Treatment:
-        """Of copies only: answers come."""
+        """Drop deliveries only: replies arrive."""
         if hop.way is Way.LIVE and hop.client.startswith(AGENT) and hop.subject.startswith("node.v1."):
             return Treatment(times=0)
         return UNDISTURBED if self._usual is None else self._usual(hop)
@@ -114,8 +115,10 @@ class LoseCopies(NoEffect):
 
 
 class LoseWatcher(NoEffect):
-    """The replica of the watcher that publishes a resource for the nodes is gone for good as a runtime hears from its
-    agent; the other one takes over."""
+    """A crash, for good, of the watcher replica that publishes a resource for nodes, during an agent's runtime call.
+
+    The other replica takes over.
+    """
 
     wiped = False
 
@@ -129,13 +132,13 @@ class LoseWatcher(NoEffect):
 
 
 class LoseWatcherAndBus(LoseWatcher):
-    """And the bus has lost everything, deliveries and all."""
+    """The same crash, with the loss of everything on the bus, deliveries included."""
 
     wiped = True
 
 
 def publisher(world: World, plural: str) -> str:
-    """The replica of the watcher that publishes the resource, by the lease."""
+    """Return the replica of the watcher that publishes the resource, by the lease."""
     lease = lease_name(next(one for one in published() if one.plural == plural))
     document = world.server.store.table(LEASE).objects[(world.settings.namespace, f"flotilla-watcher-{lease}")].document
     return next(name for name in world.processes if document["spec"]["holderIdentity"].startswith(name))

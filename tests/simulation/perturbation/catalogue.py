@@ -1,7 +1,7 @@
-"""The catalogue of faults: what each does at its point, what world it needs, and how much it excuses.
+"""The catalogue of faults: the effect of each at its point, the world that it needs, and the delay that it excuses.
 
-`outage` is how long (fake seconds) after the point the fault is over; from then on everything has to come right within
-ten seconds. `blind` is how far behind a controller's view may be because of it.
+`outage` is how long (fake seconds) after the point the fault is over; from then on everything has to converge within
+ten seconds. `lag` is how far behind a controller's view may be because of it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,32 +34,32 @@ from tests.simulation.world import RESTART_SECONDS
 HOUR = 3600.0
 
 MARKER_SECONDS = MARKER_BEATS * GUARD_SECONDS
-"""Until the next marker."""
+"""Fake seconds until the next marker."""
 
 RESTORE_SECONDS = 2 * FAILOVER_SECONDS
-"""Until everybody has noticed that etcd was restored, and has begun anew; some do it twice."""
+"""Fake seconds until all processes have noticed that etcd was restored, and have started over; some do it twice."""
 
 REFILL_SECONDS = 2.0
-"""Until a wiped bus is filled again: clients reconnect, and every stream is taken over anew."""
+"""Fake seconds until a wiped bus is filled again: clients reconnect, and every stream is taken over."""
 
 SILENCE_SECONDS = ANSWER_SECONDS + 1.0
-"""How long an agent waits for an answer, and then until it reports again."""
+"""Fake seconds until an agent's request times out, and it reports again."""
 
 AGENT_SECONDS = RESTART_SECONDS + 5.5
-"""Until an agent that was started again has read everything; the watcher may have to be asked twice."""
+"""Fake seconds until a restarted agent has read everything; it may have to ask the watcher twice."""
 
 UNHEARD_SECONDS = READER_SILENCE + 2.0
-"""Until an agent sees that nothing comes any more, and has asked for it again."""
+"""Fake seconds until an agent notices that deliveries have stopped, and requests them again."""
 
 GAP_SECONDS = UNRULY_SECONDS + DELIVERY_HEARTBEAT_SECONDS + 1.0
-"""Until a heartbeat has told an agent that it missed something, and it has asked for it again."""
+"""Fake seconds until a heartbeat shows an agent that it missed a delivery, and it requests it again."""
 
 AWAY_SECONDS = AWAY_PAUSE + 1.0
-"""Until an agent looks again for a runtime that was away."""
+"""Fake seconds until an agent tries its runtime again after an outage."""
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """What a world must be like for a fault."""
+    """The properties of a world that a fault needs."""
 
     replicas: int = 1  # of the service
     watchers: int = 1  # two of them share the resources
@@ -67,7 +67,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 CONTROLLERS = "*"
-"""Stands for the services of the scenario."""
+"""The placeholder for the services of the scenario."""
 
 
 class FaultKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -285,7 +285,7 @@ FAULT_KINDS: Mapping[str, FaultKind] = {
 
 
 def copied() -> Sequence[str]:
-    """The kinds whose objects node agents get copies of, by plural."""
+    """Return the kinds whose objects are copied to node agents, by plural."""
     return [kind.resource.plural for kind in catalogue.KINDS if kind.node_route is not None]
 
 
@@ -294,23 +294,23 @@ def _concerns(kind: FaultKind, service: str, services: Sequence[str]) -> bool:
 
 
 def arm(injector: FaultInjector, fault: Fault) -> None:
-    """Have the fault committed."""
+    """Arm the injector with the fault."""
     kind = FAULT_KINDS[fault.kind]
     injector.arm(kind.place, fault.writer, fault.number, kind.effect(fault))
 
 
 def outage(faults: Sequence[Fault]) -> float:
-    """Fake seconds after the last of the points at which all of it is over."""
+    """Return the fake seconds after the last point when all faults are over."""
     return sum(FAULT_KINDS[fault.kind].outage for fault in faults)
 
 
 def visibility_lag(faults: Sequence[Fault]) -> float:
-    """How far behind a controller's view may be, in fake seconds."""
+    """Return how far behind a controller's view may be, in fake seconds."""
     return max(sum(FAULT_KINDS[fault.kind].lag for fault in faults), VISIBILITY_LAG)
 
 
 def setting_of(faults: Sequence[Fault]) -> Setting:
-    """The world that the faults need."""
+    """Return the world that the faults need."""
     return max(
         (FAULT_KINDS[fault.kind].setting for fault in faults),
         key=lambda one: (one.replicas, one.watchers),
@@ -326,8 +326,10 @@ def faults_at(
     *,
     exact: bool = True,
 ) -> list[Fault]:
-    """Every fault at every point of an undisturbed run in worlds of this setting. `services`: those of the scenario,
-    beside the watcher and so many node agents; `exact`: its writes are compared."""
+    """Yield every fault at every point of an undisturbed run in worlds of this setting.
+
+    `services`: those of the scenario, beside the watcher and this many node agents; `exact`: its writes are compared.
+    """
     watched = sorted(
         {point.resource for point in points if point.place is Place.EVENT and point.writer.startswith("watcher")}
     )

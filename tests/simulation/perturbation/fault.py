@@ -1,9 +1,8 @@
-"""One fault of one run, as a value: what goes wrong, and at which point.
+"""One fault of one run, as a value: its kind and its point.
 
 Points are numbered from the moment at which a scenario's `when` begins: the nth write of one process, the nth watch
 event that reaches it, the nth message that the bus stores, the nth call of an agent to its runtime, its nth report, the
-nth step of the scenario. The numbering is that of the
-undisturbed run; up to its point a disturbed run is the same run.
+nth step of the scenario. The numbering is that of the undisturbed run; up to its point a disturbed run is the same run.
 """
 
 from enum import StrEnum
@@ -12,7 +11,7 @@ import msgspec
 
 
 class Place(StrEnum):
-    """What is numbered."""
+    """The places that have numbered points."""
 
     WRITE = "write"  # of one process; of a lease not those that find all as the one before did
     EVENT = "event"  # of one process's watches
@@ -23,7 +22,7 @@ class Place(StrEnum):
 
 
 class Point(msgspec.Struct, frozen=True):
-    """A moment of a run at which something can go wrong."""
+    """A moment of a run at which a fault can be injected."""
 
     place: Place
     writer: str  # the process; empty for the bus and the scenario
@@ -34,7 +33,7 @@ class Point(msgspec.Struct, frozen=True):
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """What goes wrong: `kind` names an entry of the catalogue (`kinds.KINDS`)."""
+    """One fault: `kind` names an entry of the catalogue (`catalogue.FAULT_KINDS`)."""
 
     kind: str
     writer: str = ""  # whose point it is
@@ -47,7 +46,7 @@ class Fault(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> "Fault":
-        """The fault that prints like this. ValueError."""
+        """Parse a fault as it is printed. Raises ValueError."""
         kind, _, place = text.partition("@")
         where, _, number = place.rpartition(":")
         writer, _, resource = where.partition("/")

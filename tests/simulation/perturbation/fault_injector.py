@@ -1,7 +1,8 @@
-"""Numbers the points of a run, and strikes at those that it was told.
+"""Numbers the points of a run, and injects faults at chosen points.
 
-The saboteur is the network of every process (`wire`), listens to the bus, and is told of the scenario's steps. What it
-does when the point comes is up to the fault's kind; once it struck, `Holds` may keep watch events back for a while.
+The injector is the network of every process (`wire`), listens to the bus, and is called before each step of the
+scenario. The fault's kind decides what happens at the point; after that, the injector may hold watch events back for a
+while.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ from tests.simulation.world import USER, World
 
 T = TypeVar("T")
 OBJECTS, OBJECT_DOTS = "kube.v1.", 5
-"""How subjects of objects begin, and how many dots they have; those of markers have fewer."""
+"""The prefix of subjects of objects, and the number of their dots; subjects of markers have fewer."""
 
 LEASES = (
     "flotilla-cloneset",
@@ -45,41 +46,41 @@ LEASES = (
     ".imagepulljobs",
     "statefulsets",
 )
-"""Leases whose renewals are points, by parts of their names: on the others nothing else depends than on these."""
+"""Leases whose renewals are points, by parts of their names: the others behave like these."""
 
 
 class Effect(Protocol):
-    """What a kind of fault does at its point."""
+    """The effect of a kind of fault at its point."""
 
     async def write(self, injector: "FaultInjector", request: Request, serve: Callable[[], Awaitable[T]]) -> T:
-        """Instead of carrying the request."""
+        """Handle a write instead of the network."""
         ...
 
     def event(self, injector: "FaultInjector", request: Request) -> None:
-        """Before the event is delivered; may raise what ends the watch."""
+        """Act before an event is delivered. Raises the error that ends the watch."""
         ...
 
     def moment(self, injector: "FaultInjector") -> None:
-        """At a message or a step."""
+        """Act at a message or a step."""
         ...
 
     async def call(self, injector: "FaultInjector", agent: str, serve: Callable[[], Awaitable[T]]) -> T:
-        """Instead of an agent's call to its runtime."""
+        """Handle an agent's call instead of its runtime."""
         ...
 
     def report(self, injector: "FaultInjector", agent: str) -> Treatment:
-        """What becomes of an agent's report."""
+        """Return the treatment of an agent's report."""
         ...
 
 
 class FaultInjector:
-    """The network and the ears of one run. Unarmed it only writes the points down."""
+    """The network of one run, and a listener on its bus. Without a fault it only records the points."""
 
     def __init__(self) -> None:
         self.injected: list[float] = []  # when, in fake seconds
         self.points: list[Point] = []
         self.stem: Callable[[Point], Effect | None] | None = None
-        """Asked at every point what is to happen there, instead of what was armed."""
+        """Returns the effect at a point, instead of the armed faults."""
         self._targets: dict[tuple[Place, str, int], Effect] = {}
         self._world: World | None = None
         self._counts: Counter[tuple[Place, str]] = Counter()
@@ -92,30 +93,30 @@ class FaultInjector:
         self._held: dict[tuple[str, str], float] = {}  # until when events stay back, by process and resource
 
     def arm(self, place: Place, writer: str, number: int, effect: Effect) -> None:
-        """Strike at this point."""
+        """Inject the effect at this point."""
         self._targets[(place, writer, number)] = effect
 
     @property
     def world(self) -> World:
-        """The world of the run, from `begin` on."""
+        """Return the world of the run, from `begin` on."""
         if self._world is None:
             raise RuntimeError("the run has not begun")
         return self._world
 
     def begin(self, world: World) -> None:
-        """From now on points count."""
+        """Begin to count points."""
         self._world = world
         world.bus.on_step = self._message
         if world.machines:
             world.bus.faults = self
 
     async def carry(self, agent: str, method: str, serve: Callable[[], Awaitable[T]]) -> T:
-        """The way between an agent and its runtime."""
+        """Carry a call between an agent and its runtime."""
         effect = self._reached(Place.CALL, agent, method) if self._world is not None else None
         return await (self._socket.carry(agent, method, serve) if effect is None else effect.call(self, agent, serve))
 
     def treatment(self, hop: Hop) -> Treatment:
-        """The bus asks what becomes of a message, where there are agents: they may lose reports, or answers."""
+        """Return the treatment of a message; only reports of agents and replies to them are disturbed."""
         if not hop.client.startswith(AGENTS):
             return UNDISTURBED
         if hop.way is Way.LIVE and hop.client in self._losing_replies and f".{hop.client}." in hop.subject:
@@ -127,33 +128,33 @@ class FaultInjector:
         return UNDISTURBED
 
     def lose_next_reply(self, agent: str) -> None:
-        """The next answer to this agent is lost."""
+        """Lose the next reply to this agent."""
         self._losing_replies.add(agent)
 
     def wire(self, writer: str) -> Wire:
-        """The way between a writer and the apiserver."""
+        """Return the network between a writer and the apiserver."""
         clock = SimulatedClock(cast("SimulatedLoop", asyncio.get_running_loop()))
         return FaultyWire(self, PlainWire(clock), clock) if ours(writer) else PlainWire(clock)
 
     def step(self) -> None:
-        """The scenario's next step is about to be played."""
+        """Count the scenario's next step, before it is played."""
         if effect := self._reached(Place.STEP, "", ""):
             effect.moment(self)
 
     def hold(self, writer: str, resource: str, seconds: float) -> None:
-        """Keep watch events of a resource (all, if it is empty) back from a process."""
+        """Hold back the watch events of a resource (of all, if it is empty) from a process."""
         self._held[(writer, resource)] = self.world.loop.time() + seconds
 
     def held(self, writer: str, resource: str) -> float:
-        """Until when events of the resource are kept back from the process; 0 for not at all."""
+        """Return until when events of the resource are held back from the process; 0 for not at all."""
         return max(self._held.get((writer, resource), 0.0), self._held.get((writer, ""), 0.0))
 
     def queue(self, writer: str, seconds: float) -> None:
-        """Have the apiserver carry nothing out for the process."""
+        """Let requests of the process wait in the apiserver."""
         self._queued[writer] = self.world.loop.time() + seconds
 
     async def queued(self, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
-        """Carry the request out when its turn comes, if its sender waits for it still."""
+        """Execute the request when its turn comes, if its sender still waits for it."""
         if request.writer not in self._queued:
             return await serve()
         world = self.world
@@ -164,8 +165,10 @@ class FaultInjector:
         return await serve()
 
     def restore_after(self, seconds: float) -> None:
-        """Make a backup of etcd now, and restore it after this time. If the user does anything meanwhile, that counts
-        as now: a user's actions are not lost."""
+        """Make a backup of etcd now, and restore it after this time.
+
+        If the user acts meanwhile, the backup is made again: a user's actions are not lost.
+        """
         self.world.history.listeners.append(lambda version: self._follow_user(version, seconds))
         self._back_up(seconds)
 
@@ -184,7 +187,7 @@ class FaultInjector:
         self.world.restore(backup)
 
     def writes(self, request: Request) -> Effect | None:
-        """A write of ours leaves: what is to be done to it, if this is the point."""
+        """Count a write of ours. Returns the effect if this is the point."""
         if self._world is None or not request.writes:
             return None
         if request.resource == LEASE and not self._tells(request):
@@ -192,7 +195,7 @@ class FaultInjector:
         return self._reached(Place.WRITE, request.writer, request.resource.plural)
 
     def _tells(self, request: Request) -> bool:
-        """A renewal before which nothing has changed since the one before is like that one."""
+        """Report whether a renewal is a point: something has changed since the one before."""
         if not any(part in request.name for part in LEASES):
             return False
         lease, changed = (request.writer, request.name), self.world.changed
@@ -200,7 +203,7 @@ class FaultInjector:
         return before != changed
 
     def receives(self, request: Request) -> None:
-        """A watch event is about to reach a process of ours; may raise what ends the watch."""
+        """Count a watch event that is about to reach a process of ours. Raises the error that ends the watch."""
         if self._world is None:
             return
         if effect := self._reached(Place.EVENT, request.writer, request.resource.plural):
@@ -215,11 +218,11 @@ class FaultInjector:
             self._inject_soon(partial(effect.moment, self))
 
     def after_marker(self, resource: Resource, call: Callable[[], None]) -> None:
-        """Call it when the bus has stored the next marker of the resource."""
+        """Call a function when the bus has stored the next marker of the resource."""
         self._after_marker[kube_marker(resource)] = call
 
     def _inject_soon(self, call: Callable[[], None]) -> None:
-        """The server is in the middle of storing a message; what happens to it comes right after."""
+        """Inject right after the server has stored its message."""
         self.world.loop.call_soon(call, context=Context())
 
     def _reached(self, place: Place, writer: str, resource: str) -> Effect | None:

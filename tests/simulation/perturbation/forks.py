@@ -1,8 +1,8 @@
-"""Many runs from one stem: the process forks at the very point at which something goes wrong.
+"""Many runs from one shared run: the process forks at the point of each fault.
 
 Up to its point a disturbed run is the undisturbed one. So that one is played once, in this process, and at each of its
-points a child per fault goes on from there and reports. A simulated world has no threads, sockets or timers outside of
-the process: a fork is a perfect copy of it.
+points one child per fault continues from there and reports. A simulated world has no threads, sockets or timers outside
+of the process: a fork is a perfect copy of it.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.world import World
 
 CHILD_SECONDS = 60
-"""Seconds of a core (a clock would go on while we are stopped) until a run is given up; it takes a thirtieth of one."""
+"""CPU seconds until a run is given up (wall time would pass in a paused process); it takes a thirtieth of one."""
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What one run came to, and the points that it passed if it was the undisturbed one."""
+    """The outcome of one run, with its points if it was undisturbed."""
 
     outcome: Outcome
     fault: Fault | None = None
@@ -36,12 +36,14 @@ class Report(msgspec.Struct, frozen=True):
 
 
 Choice = Callable[[Sequence[Point]], Iterable[Fault]]
-"""Which faults to try, given the points of the undisturbed run."""
+"""Chooses the faults to inject, given the points of the undisturbed run."""
 
 
 def branch(scenario: Scenario, setting: Setting, choose: Choice) -> list[Report]:
-    """Run the scenario undisturbed, and once with every chosen fault, in worlds of this setting. The first report is
-    that of the undisturbed run; if that one fails, it is the only one."""
+    """Run the scenario undisturbed, and once with every chosen fault, in worlds of this setting.
+
+    The first report is that of the undisturbed run; if that one fails, it is the only one.
+    """
     injector, forks = FaultInjector(), Forks()
     stems: list[SharedRun] = []
 
@@ -73,8 +75,10 @@ def branch(scenario: Scenario, setting: Setting, choose: Choice) -> list[Report]
 
 
 class SharedRun:
-    """The undisturbed run in the parent, up to its last point with a fault. A child leaves it for every fault at every
-    point."""
+    """The undisturbed run in the parent, up to its last point with a fault.
+
+    A child leaves it for every fault at every point.
+    """
 
     def __init__(self, run: Run, forks: "Forks", loop: SimulatedLoop, faults: Iterable[Fault]) -> None:
         self._run = run
@@ -86,7 +90,7 @@ class SharedRun:
             self._faults[(FAULT_KINDS[fault.kind].place, fault.writer, fault.number)].append(fault)
 
     def __call__(self, point: Point) -> Effect | None:
-        """The point is reached: None in the parent, what happens to it in each child."""
+        """Fork at a point. Returns None in the parent, the effect in each child."""
         for fault in self._faults.pop((point.place, point.writer, point.number), ()):
             if self._forks.child(self._loop, fault):
                 self._faults.clear()
@@ -99,17 +103,17 @@ class SharedRun:
 
     @property
     def left(self) -> Sequence[Fault]:
-        """Faults whose points were not reached."""
+        """Return the faults whose points were not reached."""
         return [fault for faults in self._faults.values() for fault in faults]
 
     @property
     def over(self) -> bool:
-        """Return whether all faults have been tried, so that the undisturbed run can end."""
+        """Report whether all faults have been tried, so that the undisturbed run can end."""
         return not self._is_child and not self._faults
 
 
 class Forks:
-    """The children, one at a time, and what they report."""
+    """The children, one at a time, and their reports."""
 
     def __init__(self) -> None:
         self.reports: list[Report] = []
@@ -117,7 +121,7 @@ class Forks:
         self._fault: Fault | None = None
 
     def child(self, loop: SimulatedLoop, fault: Fault | None) -> bool:
-        """Fork. True in the child; in the parent False, once the child has reported."""
+        """Fork. Returns True in the child; False in the parent, once the child has reported."""
         reading, writing = os.pipe()
         process = os.fork()
         if process == 0:
@@ -134,7 +138,7 @@ class Forks:
         return False
 
     def report(self, outcome: Outcome, points: Sequence[Point] = ()) -> None:
-        """In a child, tell the parent and end at once: the world is left as it is. In the parent, nothing."""
+        """In a child, send the report and exit at once, without cleaning up. In the parent, do nothing."""
         if self._pipe is None:
             return
         told = Report(outcome, self._fault, () if self._fault else points)

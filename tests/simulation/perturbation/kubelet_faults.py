@@ -1,4 +1,4 @@
-"""What kubelets do at a fault's point: what they report of a pod was true when they looked."""
+"""The faults of kubelets: reports of a pod that are out of date."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -12,20 +12,20 @@ from tests.simulation.perturbation.service_faults import FAILOVER_SECONDS, Crash
 T = TypeVar("T")
 
 LATE_SECONDS = 0.25
-"""How long a report is under way: longer than a controller takes to do the next thing."""
+"""Fake seconds for which a report is in flight: longer than a controller takes for its next write."""
 
 LATE_FOR_SECONDS = 4.0
-"""How long kubelets are so slow."""
+"""Fake seconds for which kubelets report late."""
 
 SLOW_SECONDS = 0.6
-"""How late a kubelet's Ready follows readiness gates: several passes later."""
+"""Fake seconds by which a kubelet's Ready follows readiness gates: several passes later."""
 
 SLOW_FOR_SECONDS = FAILOVER_SECONDS + 3.0
-"""How long it is so: until the next replica has given back and taken what it will."""
+"""Fake seconds for which Ready is slow: until the next replica has taken over."""
 
 
 class LateReports(NoEffect):
-    """From this write on, for a while, the status that a kubelet writes is of an older pod than the one it meets."""
+    """Kubelets write the status of an older pod than the stored one, for a while from this write on."""
 
     async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
         kubelets, loop = injector.world.cluster.kubelets, injector.world.loop
@@ -38,8 +38,10 @@ class LateReports(NoEffect):
 
 
 class HalfBegun(CrashBefore):
-    """The process dies as this write leaves, with other updates half begun, and for a while kubelets are slow to say
-    what readiness gates mean."""
+    """A crash as this write is sent, with other updates half begun.
+
+    For a while kubelets are slow to set Ready by readiness gates.
+    """
 
     async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
         kubelets, loop = injector.world.cluster.kubelets, injector.world.loop

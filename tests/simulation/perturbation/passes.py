@@ -1,9 +1,9 @@
-"""What a script ends in does not depend on how its writes fall into passes.
+"""The final state of a scenario must not depend on how its writes are divided into passes.
 
-A pass writes only a part of what there is to do: creates come in slow start, writes are refused for a while, replies
-are lost, processes die. The next pass finds what is there by then, and must come to the same in the end. So every
-scenario is played in passes that write less, or more, than usual, and must end in the same pods and revisions as
-otherwise. How often something is written on the way may differ.
+A pass writes only a part of the plan: creates come in slow start, writes are rejected for a while, replies are lost,
+processes crash. The next pass starts from what exists by then, and must reach the same final state. So every scenario
+is played in passes that write less, or more, than usual, and must end in the same pods and revisions as otherwise. The
+number of writes on the way may differ.
 """
 
 import multiprocessing
@@ -38,14 +38,17 @@ UNLIMITED = 1_000_000
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """What one pass does at most."""
+    """The limits of one pass."""
 
     pods: int = UNLIMITED  # that it creates
     writes: int = UNLIMITED  # chains of each stage, about whatever objects
     last: bool = False  # the first ones are left out instead of the last ones
 
     def part_of(self, plan: Plan) -> Plan:
-        """What is left of a plan. As after a failure, nothing follows a stage that is not complete, if it says so."""
+        """Return the part of a plan that one pass writes.
+
+        As after a failure, no stage follows an incomplete one that must be complete.
+        """
         pods = self.pods
         stages: list[Stage] = []
         for stage in plan.stages:
@@ -69,20 +72,20 @@ CUTS: Mapping[str, Cut] = {
     "all-pods": Cut(),
     "one-write": Cut(writes=1),
 }
-"""By name. `all-pods`: also those that slow start leaves to later passes."""
+"""The limits by name. `all-pods`: also those that slow start leaves to later passes."""
 
 POD_MAKERS = frozenset({CLONE_SET.kind, STATEFUL_SET.kind, DAEMON_SET.kind, BROADCAST_JOB.kind})
 """Kinds whose plans create pods."""
 
 
 def cuts_for(scenario: Scenario) -> Sequence[str]:
-    """The passes in which a scenario is played: where we create no pods, it does not matter how many of them."""
+    """Return the names of the limits that matter to a scenario: where we create no pods, their number does not."""
     return tuple(CUTS) if scenario.kind in POD_MAKERS and not scenario.agents else ("one-write",)
 
 
 @contextmanager
 def cut_into(cut: Cut) -> Generator[None]:
-    """In here, passes of all services do so much."""
+    """Limit the passes of all services inside the context."""
     whole = Executor.run
 
     async def part(executor: Executor, subject: ObjectRef, plan: Plan, fence: Fence, trace: str) -> Report:
@@ -93,7 +96,7 @@ def cut_into(cut: Cut) -> Generator[None]:
 
 
 def run_in_passes(scenario: Scenario, cut: Cut) -> tuple[Outcome, History]:
-    """Play a scenario; from the moment at which it begins to count, passes do no more than this."""
+    """Play a scenario with limited passes from the moment at which it counts."""
     injector = FaultInjector()
 
     async def body(world: World) -> tuple[Outcome, History]:
@@ -106,7 +109,7 @@ def run_in_passes(scenario: Scenario, cut: Cut) -> tuple[Outcome, History]:
 
 
 def problems_of_cuts(scenario: str, cuts: Sequence[str] = ()) -> Mapping[str, list[str]]:
-    """What comes out wrong when the scenario is played in such passes, or in all that matter to it, by their names."""
+    """Return the problems of a scenario in such passes, or in all that matter to it, by their names."""
     played = msgspec.structs.replace(every_scenario()[scenario], exact=False)
     reference, _, _ = run(played)
     if reference.problems:
@@ -120,7 +123,7 @@ def problems_of_cuts(scenario: str, cuts: Sequence[str] = ()) -> Mapping[str, li
 
 
 def check_passes(names: Sequence[str] = (), say: Callable[[str], None] = print) -> int:
-    """Play the scenarios, or all there are, in passes of every sort, over all cores. Returns how many runs failed."""
+    """Play the scenarios, or all, in passes of every sort, on all cores. Returns the number of failed runs."""
     work, failed = list(names or every_scenario()), 0
     with multiprocessing.get_context("fork").Pool(cores(), initializer=end_with_parent) as pool:
         for scenario, found in zip(work, pool.imap(problems_of_cuts, work), strict=True):

@@ -1,4 +1,4 @@
-"""Plays one scenario with what goes wrong in it, and judges what came of it."""
+"""Plays one scenario with its faults, and checks the outcome."""
 
 import dataclasses
 import gc
@@ -27,20 +27,20 @@ from tests.simulation.world import SETTINGS, Unsettled, World, services, simulat
 T = TypeVar("T")
 
 CONVERGENCE_SECONDS = 10.0
-"""Within this time after a fault is over, everything has caught up with the undisturbed run."""
+"""Fake seconds after a fault in which everything has to converge with the undisturbed run."""
 
 STILL_SECONDS = 5.0
-"""How long a settled world is watched for writes that nobody needs."""
+"""Fake seconds for which a settled world is watched for needless writes."""
 
 PROMPT = dataclasses.replace(SETTINGS, nodeimage_creation_delay=0)
-"""Nodes that have just become ready are served at once."""
+"""Settings that serve nodes at once when they become ready."""
 
 TOUCH = {"metadata": {"annotations": {"touched": "yes"}}}
-"""A change that asks for nothing."""
+"""A change without an effect."""
 
 
 class Run:
-    """One run of a scenario, from the moment at which it begins to count."""
+    """One run of a scenario, from the moment at which it counts."""
 
     def __init__(self, scenario: Scenario, injector: FaultInjector, world: World) -> None:
         self._scenario = scenario
@@ -52,7 +52,7 @@ class Run:
         self._problems: list[str] = []
         self._faults: Sequence[Fault] = ()
         self.points: Sequence[Point] = ()
-        """Where it could have been disturbed."""
+        """The points at which it could have been disturbed."""
         self._began = 0.0
         self._settled = 0.0
         self._first = self._last = 0  # what counts of the history
@@ -61,14 +61,14 @@ class Run:
         world.history.listeners.append(self._checker.take)
 
     async def prepare(self) -> None:
-        """Play what is given."""
+        """Play the preparation."""
         for step in self._scenario.given:
             await step.play(self._stage)
         if self._scenario.at_rest:
             await self._world.settle()
 
     async def play(self, faults: Sequence[Fault] = ()) -> Outcome:
-        """Play what happens, with the faults."""
+        """Play the steps that count, with the faults."""
         world = self._world
         for fault in faults:
             arm(self._injector, fault)
@@ -82,7 +82,7 @@ class Run:
         return self._outcome()
 
     def suffer(self, faults: Sequence[Fault]) -> None:
-        """From now on it counts as a run with these faults."""
+        """Count from now on as a run with these faults."""
         self._faults = faults
         self._checker.view.lag = visibility_lag(faults)
 
@@ -109,12 +109,12 @@ class Run:
                 await self._stay_still()
 
     def _over(self) -> float:
-        """When what went wrong is over, in fake seconds; 0 if nothing did."""
+        """Return when all faults are over, in fake seconds; 0 without faults."""
         injected = self._injector.injected
         return injected[-1] + outage(self._faults) if injected else 0.0
 
     def _in_vain(self) -> Iterator[str]:
-        """Deletions of what is known to be on its way out already."""
+        """Yield deletions of objects that were known to be terminating already."""
         since: dict[str, float] = {}
         for version in self._world.history.versions:
             if version.after is not None and "deletionTimestamp" in version.after["metadata"]:
@@ -125,7 +125,7 @@ class Run:
                 yield f"a deletion that changes nothing: {call.resource.plural} {call.name}"
 
     async def _stay_still(self) -> None:
-        """A change that asks for nothing makes no write, and neither does time."""
+        """Check that neither a change without an effect nor time alone causes a write."""
         calls = self._world.history.calls
         start = len(calls)
         if self._stage.current.get(self._scenario.resource, NAMESPACE_NAME, self._scenario.workload) is not None:
@@ -157,8 +157,10 @@ class Run:
 def run(
     scenario: Scenario, faults: Sequence[Fault] = (), setting: Setting | None = None, seed: int | None = None
 ) -> tuple[Outcome, FaultInjector, History]:
-    """Play a scenario in a world of its own, with the faults. A `seed` makes messages unequally fast and lets processes
-    take turns in a random order."""
+    """Play a scenario in a world of its own, with the faults.
+
+    A `seed` varies the latency of messages and lets processes run in a random order.
+    """
     injector = FaultInjector()
 
     async def body(world: World) -> tuple[Outcome, FaultInjector, History]:
@@ -177,7 +179,7 @@ def undisturbed(name: str) -> tuple[Outcome, History]:
 
 
 def warm_up() -> None:
-    """Load and make what every world needs once, so that forks of this process find it there."""
+    """Load and create what every world needs, so that forks of this process share it."""
 
     async def body(world: World) -> None:
         del world
@@ -195,7 +197,7 @@ def in_world(
     setting: Setting,
     seed: int | None = None,
 ) -> T:
-    """Make the world that the scenario and the setting ask for."""
+    """Create the world that the scenario and the setting ask for, and run the body in it."""
     return simulate(
         body,
         seed=seed or 0,

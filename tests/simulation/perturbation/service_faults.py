@@ -1,6 +1,6 @@
-"""What faults do at their points: the network, the apiserver and the bus of the services.
+"""The effects of faults at their points: on the network, the apiserver and the bus of the services.
 
-Each class is a `Strike` for one entry of the catalogue (`catalogue.py`).
+Each class is an `Effect` for one entry of the catalogue (`catalogue.py`).
 """
 
 from collections.abc import Awaitable, Callable
@@ -19,26 +19,26 @@ from tests.simulation.world import RESTART_SECONDS, World
 T = TypeVar("T")
 
 FAILOVER_SECONDS = 5.5
-"""Restart, the rest of the old lease (3 s), the next look at it, the resync."""
+"""Fake seconds for a restart, the rest of the old lease (3 s), the next look at it, and the resync."""
 
 PAUSE_SECONDS = 8.0
-"""Longer than a lease: somebody else has the shard when the paused process wakes up."""
+"""Longer than a lease: another replica holds the shard when the paused process resumes."""
 
 STRAGGLE_SECONDS = 1.0
-"""How much later than the failover a straggling request arrives."""
+"""Fake seconds after the failover at which a straggling request arrives."""
 
 HOLD_SECONDS = 4.0
-"""How long watch events are kept back: longer than everything else takes to go on."""
+"""Fake seconds for which watch events are held back: longer than everything else takes to converge."""
 
 UNRULY_SECONDS = 0.01
-"""How long the bus mistreats messages: a few of them."""
+"""Fake seconds for which the bus disturbs messages: a few messages."""
 
 BLACKOUT_SECONDS = 11.0
-"""How long the bus is away: longer than services wait before they list and watch by themselves."""
+"""Fake seconds for which the bus is down: longer than services wait before they list and watch by themselves."""
 
 
 class NoEffect:
-    """A strike that does nothing; kinds override what they are about."""
+    """The base of effects: it disturbs nothing; kinds override what they disturb."""
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
@@ -63,7 +63,7 @@ class NoEffect:
 
 
 class Crash(NoEffect):
-    """The process dies as its request leaves, or as the reply comes back. It is started again soon."""
+    """A crash of the process as its request is sent, or as the reply comes back. It is restarted soon."""
 
     before = False
 
@@ -77,7 +77,7 @@ class Crash(NoEffect):
         return reply
 
     def end(self, injector: FaultInjector, writer: str) -> None:
-        """kill -9, and a restart."""
+        """Kill the process, and restart it later."""
         world, process = injector.world, injector.world.processes[writer]
         process.crash()
         world.loop.call_later(RESTART_SECONDS, lambda: process.alive or process.start(), context=Context())
@@ -88,7 +88,7 @@ class CrashBefore(Crash):
 
 
 class LateWebhook(NoEffect):
-    """The replica of the webhook does not hear for seconds what becomes of what it remembers."""
+    """A replica of the webhook that receives no events for seconds, so that its own decisions stay unconfirmed."""
 
     async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
         injector.hold(request.writer, "", HOLD_SECONDS)
@@ -97,7 +97,7 @@ class LateWebhook(NoEffect):
 
 
 class OldView(Crash):
-    """The process dies after its write and starts again from a bus that has not heard of it yet."""
+    """A crash after a write, and a restart from a bus that does not have the write yet."""
 
     def end(self, injector: FaultInjector, writer: str) -> None:
         injector.hold("watcher-0", "", FAILOVER_SECONDS + HOLD_SECONDS)
@@ -105,7 +105,7 @@ class OldView(Crash):
 
 
 class Straggle(Crash):
-    """The process dies, and its last request arrives only when its successor has been at work for a while."""
+    """A crash of a process whose last request arrives long after its successor has started work."""
 
     async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
         self.end(injector, request.writer)
@@ -114,7 +114,7 @@ class Straggle(Crash):
 
 
 class Pause(NoEffect):
-    """The process stands still (SIGSTOP) as its request leaves, until long after its lease ran out."""
+    """A pause of the process (SIGSTOP) as its request is sent, until long after its lease expired."""
 
     async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
         process = injector.world.processes[request.writer]
@@ -125,7 +125,7 @@ class Pause(NoEffect):
 
 
 class Lose(NoEffect):
-    """The connection breaks: before the request arrives, or (`served`) before the reply does."""
+    """A broken connection: before the request arrives, or (`served`) before the reply does."""
 
     served = False
 
@@ -142,7 +142,7 @@ class LoseReply(Lose):
 
 
 class Refuse(NoEffect):
-    """The apiserver answers with an error, without having done anything or (`served`) after it did."""
+    """An error of the apiserver, without an effect of the request or (`served`) after it."""
 
     code, reason, retry_after, served = 409, "Conflict", 0.0, False
 
@@ -167,7 +167,7 @@ class TimeOut(Refuse):
 
 
 class Hold(NoEffect):
-    """The watcher's events of one resource stay back while everything else goes on."""
+    """A delay of the watcher's events of one resource while everything else goes on."""
 
     async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
         injector.hold("watcher-0", self.fault.resource, HOLD_SECONDS)
@@ -181,21 +181,21 @@ class Hold(NoEffect):
 
 
 class Expire(NoEffect):
-    """The watch's history is gone: 410 instead of an event."""
+    """An expired watch: 410 instead of an event."""
 
     def event(self, injector: FaultInjector, request: Request) -> None:
         raise ApiError(410, "Expired", "simulated: too old resource version")
 
 
 class Cut(NoEffect):
-    """The watch breaks off before an event."""
+    """A watch that breaks off before an event."""
 
     def event(self, injector: FaultInjector, request: Request) -> None:
         raise Unreachable("simulated: connection reset by peer")
 
 
 class Stall(NoEffect):
-    """The service's follow of one stream stands still, and its heartbeats go on: nobody tells it."""
+    """A follow of one stream that stalls while its heartbeats go on, so that the service cannot notice it."""
 
     def moment(self, injector: FaultInjector) -> None:
         resource = next(one for one in published() if one.plural == self.fault.resource)
@@ -204,12 +204,12 @@ class Stall(NoEffect):
 
 
 class Repeat(NoEffect):
-    """From its point on, for a moment, the bus delivers everything twice, late, or not at all."""
+    """A bus that for a moment delivers everything twice, late, or not at all."""
 
     unruly = Treatment(times=2)
 
     def treatment(self, hop: Hop) -> Treatment:
-        """Of deliveries only: publishes are acknowledged."""
+        """Disturb deliveries only: publishes are acknowledged."""
         return self.unruly if hop.way is Way.DELIVER else UNDISTURBED
 
     def moment(self, injector: FaultInjector) -> None:
@@ -227,21 +227,21 @@ class LoseMessages(Repeat):
 
 
 class Wipe(NoEffect):
-    """The bus loses everything."""
+    """The loss of everything on the bus."""
 
     def moment(self, injector: FaultInjector) -> None:
         injector.world.bus.wipe()
 
 
 class CrashWatcher(Crash):
-    """The watcher dies when the bus has a message of it."""
+    """A crash of the watcher when the bus has stored its message."""
 
     def moment(self, injector: FaultInjector) -> None:
         self.end(injector, "watcher-0")
 
 
 class CrashLeader(Crash):
-    """The leaders die before a user's action."""
+    """A crash of the leaders before a user's action."""
 
     def moment(self, injector: FaultInjector) -> None:
         for leader in leaders(injector.world):
@@ -249,7 +249,7 @@ class CrashLeader(Crash):
 
 
 class KillBus(NoEffect):
-    """The bus dies, for ever or (`back`) for a while."""
+    """A crash of the bus, permanent or (`back`) for a while."""
 
     back = False
 
@@ -265,5 +265,5 @@ class BlackOut(KillBus):
 
 
 def leaders(world: World) -> list[str]:
-    """The first replica of each service of the scenario."""
+    """Return the first replica of each service of the scenario."""
     return [name for name in world.processes if name.endswith("-0") and name != "watcher-0"]

@@ -1,4 +1,4 @@
-"""The exhaustive sweep: every fault at every point of every scenario, over all cores."""
+"""The exhaustive sweep: every fault at every point of every scenario, on all cores."""
 
 import multiprocessing
 import os
@@ -18,13 +18,13 @@ from tests.simulation.scenarios.scenario import Scenario
 from tests.support.bound import end_with_parent
 
 SETTINGS = tuple(dict.fromkeys(kind.setting for kind in FAULT_KINDS.values()))
-"""The worlds that the catalogue asks for."""
+"""The worlds that the catalogue needs."""
 
 REPLAY = ".venv/bin/python -m tests.simulation replay"
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """What one core does at a time: one scenario in worlds of one setting."""
+    """The unit of work of one core: one scenario in worlds of one setting."""
 
     scenario: str
     setting: Setting
@@ -33,7 +33,7 @@ class Unit(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """A run that did not come out as it must."""
+    """A run that failed."""
 
     scenario: str
     fault: str  # empty for the undisturbed run
@@ -45,7 +45,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Tally(msgspec.Struct):
-    """What a sweep did."""
+    """The counts of a sweep."""
 
     scenarios: int = 0
     points: int = 0
@@ -55,7 +55,7 @@ class Tally(msgspec.Struct):
     seconds: float = 0.0
 
     def add(self, other: "Tally") -> None:
-        """Take in the tally of a unit."""
+        """Add the tally of a unit."""
         self.points += other.points
         self.runs += other.runs
         self.kinds = dict(Counter(self.kinds) + Counter(other.kinds))
@@ -70,12 +70,12 @@ class Tally(msgspec.Struct):
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def problems_of(scenario: Scenario, reference: Outcome, run: Outcome, fault: Fault) -> list[str]:
-    """What is wrong with a disturbed run."""
+    """Return the problems of a disturbed run."""
     problems = [*run.problems, *differences(reference, run, exact=scenario.exact)]
     if not run.injected:
         problems.append("the point was not reached")
@@ -88,7 +88,7 @@ def problems_of(scenario: Scenario, reference: Outcome, run: Outcome, fault: Fau
 
 
 def sweep_unit(unit: Unit) -> Tally:
-    """Every fault of one scenario in one setting."""
+    """Inject every fault of one scenario in one setting."""
     scenario, tally = every_scenario()[unit.scenario], Tally()
 
     def choose(points: Sequence[Point]) -> list[Fault]:
@@ -112,9 +112,10 @@ def sweep_unit(unit: Unit) -> Tally:
 
 
 def units(names: Sequence[str], every: int, first: int, *, exhaustive: bool) -> Iterator[Unit]:
-    """The work; what takes longest, all the faults that ask for nothing, comes first, so that all cores end together.
-    Wall clocks that differ mean nothing to a scenario that hangs on them, and two watchers nothing where no agents
-    are."""
+    """Yield the units of work, the longest first (all faults without a setting), so that all cores end together.
+
+    Skewed clocks mean nothing to a scenario that depends on them, and two watchers nothing without agents.
+    """
     scenarios = every_scenario()
     chosen = names or [name for name, scenario in scenarios.items() if exhaustive or scenario.every]
     for setting in SETTINGS:
@@ -131,8 +132,10 @@ def sweep(
     exhaustive: bool = False,
     say: Callable[[str], None] = print,
 ) -> Tally:
-    """All of it, or the named scenarios, or a slice of the faults of each; tells how it gets on. An `exhaustive` one
-    tries each fault of scenarios of which only some are tried otherwise (`Scenario.every`)."""
+    """Sweep all scenarios, or the named ones, or a slice of the faults of each, and report the progress.
+
+    An `exhaustive` sweep injects each fault also where a usual one takes a part (`Scenario.every`).
+    """
     work, total, started = list(units(names, every, first, exhaustive=exhaustive)), Tally(), time.monotonic()
     total.scenarios = len({unit.scenario for unit in work})
     said = started

@@ -1,6 +1,6 @@
-"""What comes at the wrong time: a message that slips in, requests that wait too long, a state that was long ago.
+"""The effects of faults in time: a late message, requests that wait too long, an old state.
 
-Each class is a `Strike` for one entry of the catalogue (`catalogue.py`).
+Each class is an `Effect` for one entry of the catalogue (`catalogue.py`).
 """
 
 from collections.abc import Awaitable, Callable
@@ -18,19 +18,21 @@ from tests.simulation.restored_copies import RESTORED_NAMESPACE
 T = TypeVar("T")
 
 QUEUE_SECONDS = 6.0
-"""How long the apiserver carries nothing out: longer than a lease, and than another replica takes to plan."""
+"""Fake seconds for which the apiserver executes nothing: longer than a lease and another replica's first pass."""
 
 LOST_SECONDS = 1.5
-"""How old a backup is that is restored: services have looked at their leases in between."""
+"""The age in fake seconds of a restored backup: services have read their leases since."""
 
 FORMER_EPOCH = subjects.epoch(subjects.FIRST_LINE, "former")
-"""That of a watcher which was replaced before the run began."""
+"""The epoch of a watcher that was replaced before the run began."""
 
 
 class SlipIn(NoEffect):
-    """A former watcher, paused for long, has a message on its way that fits into the stream by chance: an object that
-    has not changed for long stands in an old epoch now, behind the marker of the new one. And the services begin anew:
-    they are late joiners, who never saw what it hides."""
+    """A late message of a former watcher, paused for long, that fits into the stream by chance.
+
+    An object that has not changed for long is now in an old epoch, behind the marker of the new one. The services start
+    over: as late joiners they never saw what it hides.
+    """
 
     def moment(self, injector: FaultInjector) -> None:
         resource = next(one for one in published() if one.plural == self.fault.resource)
@@ -50,8 +52,10 @@ class SlipIn(NoEffect):
 
 
 class Queue(NoEffect):
-    """The apiserver is so slow that it carries nothing out for one process while all others go on, longer than the
-    process's lease lasts. What nobody waits for any more it drops, as the real one does."""
+    """An apiserver that executes no request of one process for longer than its lease, while all others go on.
+
+    It drops requests whose sender has given up, as the real one does.
+    """
 
     async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
         injector.queue(request.writer, QUEUE_SECONDS)
@@ -59,7 +63,7 @@ class Queue(NoEffect):
 
 
 class Restore(NoEffect):
-    """etcd is restored from a backup that was made here, and the apiserver started again."""
+    """A restore of etcd from a backup that was made here, and a restart of the apiserver."""
 
     async def write(self, injector: FaultInjector, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
         injector.restore_after(LOST_SECONDS)
