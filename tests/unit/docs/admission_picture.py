@@ -17,7 +17,7 @@ from tests.unit.webhook.fakes import records
 PACKAGE = Path(inspect.getfile(chain_of)).parent
 
 REQUEST = (
-    ("bounded.py", "accepts the connection, within time limits"),
+    ("http_protocol.py", "accepts the connection, within time limits"),
     ("server.py", "reads the body, within size limits"),
     ("wire.py", "decode: AdmissionReview to Request"),
     ("pods.py", "mutate: copies the pod, runs the steps"),
@@ -30,7 +30,7 @@ RULES = (
     ("chain.py", "each step names the pods that it must see"),
     ("pods.py", "entries: the rules become webhook entries"),
     ("registration.py", "writes the entries into the configuration"),
-    ("arming.py", "the first object waits until they are in use"),
+    ("activation.py", "the first object waits until they are in use"),
 )
 USES = {
     "WorkloadSpread": "booking.py, subsets.py",
