@@ -145,7 +145,7 @@ async def test_the_volume_of_the_bus_is_wiped(flotilla: Release, web: Rollout) -
 
 
 async def test_all_webhooks_are_killed(flotilla: Release, web: Rollout) -> None:
-    """A rollout that has begun goes on, and pods that no rule concerns are created while no webhook is there."""
+    """A started rollout continues, and pods without a rule are created, while there is no webhook."""
     await web.begin()
     flotilla.kubectl("scale", "deploy/flotilla-webhook", "--replicas=0")
     flotilla.kubectl("delete", "pods", "-l", "app.kubernetes.io/component=webhook", "--force", "--grace-period=0")

@@ -58,7 +58,7 @@ def test_a_surge_never_leaves_a_node_without_a_pod(space: Workspace):
 
 
 def test_a_drained_node_keeps_its_daemon_and_a_tainted_one_loses_it(space: Workspace):
-    """kubectl does not know our kind, so it drains with --force only; the pod comes back on the cordoned node."""
+    """kubectl does not support our kind, so it drains with --force only; the pod comes back on the cordoned node."""
     before = started(space, 3)
     kubectl = space.cluster.kubectl
     said = kubectl("drain", "real-0", "--ignore-daemonsets", "--force", "--timeout=60s")

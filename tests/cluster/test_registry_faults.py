@@ -49,7 +49,7 @@ async def image(staffed: Staffed, front: Front, name: str, size: int = 100_000) 
 async def test_a_registry_in_trouble(
     space: Workspace, staffed: Staffed, front: Front, name: str, trouble: Trouble, says: str
 ) -> None:
-    """Two attempts on each node, then the truth about it; when the registry is well again, the next job succeeds."""
+    """Two attempts on each node, then the failure is reported; when the registry is repaired, the next job succeeds."""
     nodes = staffed.cluster.names
     what = await image(staffed, front, name)
     front.spoil(name, trouble)

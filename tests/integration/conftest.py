@@ -123,7 +123,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the tests, long files first and those that fit in anywhere last, and give scenarios more time.
+    """Sort the tests, long files first and freely assignable tests last, and give scenarios more time.
 
     The first scenario of a file waits for its control plane, too; on a busy machine that takes half a minute.
     """

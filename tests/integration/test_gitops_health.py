@@ -367,7 +367,7 @@ def test_what_breaks(scene: Scene):
 
 
 def test_kinds_without_rollouts(scene: Scene):
-    """Only those that fake nodes can show."""
+    """Only kinds that work on fake nodes."""
     name = scene.name
     target = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "StatefulSet", "name": "db"}
     data: Json = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shared"}, "data": {"a": "b"}}

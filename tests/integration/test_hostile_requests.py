@@ -69,7 +69,7 @@ async def test_hostile_requests_are_answered_in_time(shared: Fleet) -> None:
 
 
 async def _paths(flotilla: Fleet) -> list[str]:
-    """Return what the apiserver is to call, as it is registered now, and the path of conversions."""
+    """Return the registered webhooks, and the path of conversions."""
     found = {CONVERT_PATH, "/mutate-pod"}
     api = KubeClient(
         await load_config(Settings(kubeconfig=str(flotilla.cluster.kubeconfig)), reader=read_here), user_agent="test"

@@ -94,7 +94,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Injec
 
 
 async def test_whoever_has_made_one_finds_it_at_work(world: Injecting):
-    """The pod is on its way as soon as the answer is there; so is one after each change of the selector."""
+    """The webhook gets pods as soon as the answer has arrived, also after each change of the selector."""
     space = await world.namespace()
     for _ in range(5):
         label = world.name()

@@ -53,5 +53,5 @@ async def test_images_are_pulled_ahead_once_the_crd_is_there(tmp_path: Path) -> 
 
 
 def pulled(cluster: Cluster) -> list[str]:
-    """Images of the jobs that there are."""
+    """Return the images of the existing jobs."""
     return [item["spec"]["image"] for item in cluster.read("imagepulljobs")["items"]]

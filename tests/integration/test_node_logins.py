@@ -52,7 +52,7 @@ class Reviews:
 
 
 class Intake:
-    """A nats-server that knows the services and delegates the authentication of all others."""
+    """A nats-server that authenticates the services and delegates the authentication of all others."""
 
     def __init__(self, folder: Path, url: str, issuer: KeyPair) -> None:
         self.issuer = issuer

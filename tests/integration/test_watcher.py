@@ -76,7 +76,7 @@ async def namespace(api: KubeClient) -> str:
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     await api.raw("POST", "/api/v1/namespaces", msgspec.json.encode(body), {"Content-Type": "application/json"})
     async with asyncio.timeout(30):
-        while not (await api.list(CONFIG_MAP, name)).items:  # the controller manager's: nothing is to come by itself
+        while not (await api.list(CONFIG_MAP, name)).items:  # the controller manager's: no object comes by itself
             await SystemClock().sleep(0.05)
     return name
 

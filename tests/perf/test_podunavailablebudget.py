@@ -287,7 +287,7 @@ async def evict(api: KubeClient, name: str) -> None:
 
 
 async def storm(site: Site, app: str) -> Counter[int]:
-    """Delete and evict all pods that there are, all at once, each until it is admitted; the codes of all answers."""
+    """Delete and evict all pods at once, each until it is admitted; return the codes of all answers."""
     page = await site.api.list(POD, NAMESPACE, label_selector=f"app={app}")
     names = [metadata_of(item).name for item in page.items]
     codes: Counter[int] = Counter()

@@ -1,4 +1,4 @@
-"""The apiserver's own account of who wrote what: an audit log, independent of what Flotilla counts itself."""
+"""The apiserver's audit log: all writes with their clients, independent of Flotilla's own counts."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -15,7 +15,7 @@ REFUSED = f'podunavailablebudget.policy.kruise.io "{NAME}" is forbidden: pub una
 
 
 def budget(*, name: str = NAME, version: str = "v1beta1", annotations: Json | None = None, **spec: object) -> Json:
-    """Return a budget over the pods of the sample, of which one may be unavailable unless `spec` says otherwise."""
+    """Return a budget over the pods of the sample, of which one may be unavailable by default."""
     limit = {} if {"maxUnavailable", "minAvailable"} & spec.keys() else {"maxUnavailable": 1}
     chosen = {} if "targetRef" in spec else {"selector": {"matchLabels": LABELS}}
     return {

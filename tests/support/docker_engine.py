@@ -53,7 +53,7 @@ DATA = "data"
 
 
 class DockerEngine:
-    """A running engine. `environment` is for every program that is to find it."""
+    """A running engine. `environment`: variables for programs that use it."""
 
     def __init__(self, folder: Path, holder: Process, root: Path) -> None:
         self._holder = holder

@@ -27,7 +27,7 @@ class FakeStream:
 
     @property
     def first(self) -> int:
-        """Return the sequence of the oldest message; the one after the last if there is none."""
+        """Return the sequence of the oldest message; the one after the last if the stream is empty."""
         return min((message.sequence for message in self.messages.values()), default=self.sequence + 1)
 
 

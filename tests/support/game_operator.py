@@ -100,7 +100,7 @@ class GameOperator:
         self._rest.send("PATCH", f"{path}/status", body, MERGE)
 
     def scale(self, replicas: int) -> None:
-        """Change the number of servers; who goes is chosen by state, priority and number, from the last on."""
+        """Change the number of servers; state, priority and number decide which are deleted, from the last on."""
         servers = {number_of(pod): pod["metadata"]["labels"] for pod in self.servers()}
         order = sorted(servers, key=lambda number: goes_before(servers[number], number))
         going = order[: max(len(servers) - replicas, 0)]

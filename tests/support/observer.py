@@ -284,7 +284,7 @@ def _owner(pod: Pod) -> str:
 
 
 def _serves(pod: Pod) -> bool:
-    """Ready, and not about to be taken out of service for an update: the kubelet follows the gate a moment later."""
+    """Report whether the pod is Ready, and its gate open: the kubelet follows the gate a moment later."""
     gate = pod.conditions.get(keys.IN_PLACE_READY)
     return pod.ready and (gate is None or gate.status != "False")
 

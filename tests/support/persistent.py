@@ -1,4 +1,4 @@
-"""PersistentPodStates for tests with kubectl: workloads that ask for them, and where pods are."""
+"""PersistentPodStates for tests with kubectl: workloads that use them, and the places of pods."""
 
 from collections.abc import Mapping
 

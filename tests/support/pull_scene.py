@@ -20,7 +20,7 @@ from tests.support.node_scene import Scene
 
 
 def want(scene: Scene, *tags: ImageTag, image: str = "nginx", secrets: tuple[str, ...] = ()) -> None:
-    """Ask for tags of an image."""
+    """Request tags of an image."""
     held = scene.hub.objects.get(("nodeimages", "", NODE))
     if held is None:
         held = NodeImage(metadata=ObjectMeta(name=NODE, uid="u1"))

@@ -58,7 +58,7 @@ async def kill_at_random(flotilla: Fleet, dice: random.Random) -> list[str]:
 
 
 async def kill_round(flotilla: Fleet, web: Rollout, dice: random.Random) -> tuple[int, list[str]]:
-    """Change the image, kill at random, wait for the right end: (the most pods that were not Ready, who was killed)."""
+    """Change the image, kill at random, wait for the end; return the most unready pods, and the killed services."""
     await web.begin(0)
     since = len(web.place.seen.history)
     killed = await kill_at_random(flotilla, dice)

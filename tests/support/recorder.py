@@ -101,7 +101,7 @@ class Recorder:
                 rest = deadline - time.monotonic()
                 if rest <= 0:
                     return False
-                self._changed.wait(min(rest, 0.5))  # some checks ask for more than the record
+                self._changed.wait(min(rest, 0.5))  # some checks need more than the record
             return True
 
     def moments(self, kind: str, namespace: str, since: int = 0) -> Iterator[dict[str, Json]]:

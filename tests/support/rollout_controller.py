@@ -75,7 +75,7 @@ class RolloutController:
         assert found["status"]["canaryStatus"] == {"currentStepIndex": step, "currentStepState": "StepReady"}
 
     def take_over(self) -> None:
-        """Note who controls the workload, and let it run, with all pods held back."""
+        """Annotate the workload with its controller, and unpause it, with all pods held back."""
         body = self.strategy(paused=False, partition=_HELD[self._kind])
         self.patch(body | {"metadata": {"annotations": {CONTROL: '{"kind":"BatchRelease"}'}}})
 

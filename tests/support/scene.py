@@ -93,7 +93,7 @@ class Scene(Generic[Running]):
         await self.seen.until(lambda: self.seen.ready(name, image) >= pods, 60, f"{pods} pods of {name} with {image}")
 
     async def end(self) -> None:
-        """Nothing was ever broken, and every service is well."""
+        """Check that nothing was ever broken, and every service is healthy."""
         assert self.seen.broken() == []
         await self.flotilla.healthy()
 

@@ -163,7 +163,7 @@ def create(cluster: Cluster, documents: Sequence[Json]) -> None:
 
 
 def refuses_pods(cluster: Cluster, namespace: str) -> bool:
-    """Admission lets no pod in: what was configured is in force a moment later."""
+    """Report whether admission denies pods: configurations are in force a moment after they are stored."""
     try:
         cluster.kubectl("-n", namespace, "run", "probe", "--image=busybox:1.37", "--dry-run=server")
     except AssertionError as refusal:

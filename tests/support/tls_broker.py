@@ -1,4 +1,4 @@
-"""A private nats-server that asks for TLS and can change its certificate while it runs, and a client that uses it."""
+"""A private nats-server that requires TLS and can change its certificate while it runs, and a client that uses it."""
 
 import asyncio
 import shutil

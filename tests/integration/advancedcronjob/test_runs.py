@@ -127,7 +127,7 @@ def test_runs_overlap(space: Workspace):
 
 
 def test_paused_and_resumed(space: Workspace):
-    """Rows 8 and 9: what runs goes on; of what was missed the latest is made up for."""
+    """Rows 8 and 9: running runs continue; of the missed ones only the latest is started."""
     space.apply(cronjob(jobs(ends=True), "@every 3s", paused=True))
     made = moment(space.clone(NAME)["metadata"]["creationTimestamp"]) if space.clone(NAME) else space.clock()
     space.until(lambda: space.clock() > made + timedelta(seconds=7))

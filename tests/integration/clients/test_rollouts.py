@@ -54,7 +54,7 @@ def released(space: Workspace, tags: dict[str, int]) -> None:
 
 @pytest.mark.parametrize(("kind", "user", "controller"), CASES)
 def test_batches(space: Workspace, rest: Rest, tmp_path: Path, kind: str, user: str, controller: str) -> None:
-    """A new template is held back by the webhook in the same request, released in three batches, and given back."""
+    """A new template is held back by the webhook in the same request, released in three batches, and handed back."""
     replicas = REPLICAS[kind]
     rollout = RolloutController(rest, space.name, kind, controller)
     space.apply(manifest(kind, user))
@@ -174,7 +174,7 @@ def test_blue_green_by_a_second_set(space: Workspace) -> None:
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
 def test_batches_that_somebody_approves(space: Workspace, rest: Rest, version: str) -> None:
-    """`kubectl-kruise rollout approve` lets the controller go on, and `describe rollout` shows how far it is."""
+    """`kubectl-kruise rollout approve` lets the controller continue, and `describe rollout` shows its progress."""
     rollout, tool = RolloutController(rest, space.name, "CloneSet", version), KubectlKruise(rest, space.name, version)
     space.apply(manifest("CloneSet", version))
     released(space, {OLD: 5})

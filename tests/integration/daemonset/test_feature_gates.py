@@ -41,7 +41,7 @@ def test_images_are_pulled_ahead_of_an_update_in_rounds(space: Workspace):
 
 
 def test_a_roll_does_not_wait_for_nodes_that_no_longer_fit(space: Workspace):
-    """Row 35: the excluded node's pod is on its way out for as long as its finalizer stays, and takes no budget."""
+    """Row 35: the excluded node's pod terminates until its finalizer is removed, and takes no budget."""
     before = started(space, 3)
     lingering = before["node-0"]["metadata"]["name"]
     space.set_finalizers(lingering, "example.com/held")

@@ -128,7 +128,7 @@ def test_a_pod_is_let_go_by_its_labels_and_taken_in_again(space: Workspace):
 
 
 def test_a_set_that_is_made_again_takes_its_pods_in(space: Workspace):
-    """`kubectl delete --cascade=orphan`, and apply: no pod is touched, and the history goes on."""
+    """`kubectl delete --cascade=orphan`, and apply: no pod is touched, and the history continues."""
     before = {identity(pod) for pod in started(space, 3, IN_PLACE).values()}
     revisions = set(space.revisions(NAME))
     space.kubectl("delete", "ads", NAME, "--cascade=orphan")

@@ -98,7 +98,7 @@ async def test_every_connection_is_reset_again_and_again(there: Proxied, web: Ro
 
 async def test_watches_break_off_within_a_line(there: Proxied, web: Rollout) -> None:
     with there.proxy.spoiling(watches_pods, broken_off(40_000), times=4) as spoilt:
-        there.proxy.wire.reset()  # or the watch that runs would go on whole
+        there.proxy.wire.reset()  # or the running watch would continue undamaged
         await web.begin(part=0)
         await spoilt.happened(4)
         await web.end()

@@ -82,7 +82,7 @@ async def test_connections_break_off_within_a_message(there: Wired, web: Rollout
 
 
 async def test_half_open_connections(there: Wired, web: Rollout) -> None:
-    """Nothing passes, nothing ends: the services go on without the bus, and return to it."""
+    """Nothing passes, nothing ends: the services work without the bus, and return to it."""
     before = returns(there)
     await web.begin(part=0.1)
     with there.wire.mute():

@@ -1,4 +1,4 @@
-"""The webhook's certificate changes, or the webhook is dead, while a rollout goes on."""
+"""The webhook's certificate changes, or the webhook is dead, during a rollout."""
 
 import asyncio
 import json

@@ -173,7 +173,7 @@ async def test_pods_of_no_budget_cost_no_call(site: Site, space: Workspace) -> N
 
 
 async def test_a_budget_counts_from_its_first_status_on(space: Workspace) -> None:
-    """Protect pods that were there before, too: the apiserver asks about them before the budget is stored."""
+    """Older pods are protected, too: the apiserver calls the webhook for them before the budget is stored."""
     create(space, ["a", "b", "c", "d"])
     space.apply(budget(maxUnavailable=0, protectTotalReplicas=4))
     allows(space, 0, currentAvailable=4)

@@ -46,14 +46,14 @@ class Everywhere:
         return f"value {self._number}"
 
     async def made(self) -> None:
-        """All copies are there for the first time."""
+        """Create the namespaces, and wait until all copies exist."""
         self._apply(*({"kind": "Namespace", "metadata": {"name": name}} for name in (*SPACES, THEIRS)))
         self._apply({"kind": "ConfigMap", "metadata": {"name": "shared", "namespace": THEIRS}, "data": {"k": "mine"}})
         self._change()
         await self.end()
 
     async def begin(self) -> None:
-        """Another value is on its way. One may be everywhere before it is looked at: then another one."""
+        """Distribute another value, until one is caught in the middle: it may be everywhere before the first check."""
         for _ in range(TRIES):
             self._log.ours()
             self._change()

@@ -13,7 +13,7 @@ def owner(space: Workspace, pod: str) -> str:
 
 
 def test_a_set_that_is_made_again_takes_its_pods_in(space: Workspace):
-    """`kubectl delete --cascade=orphan`, and apply: no pod is touched, and the history goes on."""
+    """`kubectl delete --cascade=orphan`, and apply: no pod is touched, and the history continues."""
     space.apply(statefulset(3, strategy=IN_PLACE))
     space.settled("web", readyReplicas=3)
     before, revisions = {identity(pod) for pod in space.pods.values()}, set(space.revisions("web"))

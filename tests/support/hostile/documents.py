@@ -44,7 +44,7 @@ class Documents:
         self._density = density
 
     def of_schema(self, schema: Json, name: str = "", level: int = 0) -> Value:
-        """Return what the schema is about. `name`: the member in whose place it stands."""
+        """Return a value for the schema. `name`: the member that gets it."""
         values = self.values
         if values.is_spiteful():
             return values.wild()

@@ -1,4 +1,4 @@
-"""Requests to the webhook: reviews of admission and of conversion, for every path that there is."""
+"""Requests to the webhook: reviews of admission and of conversion, for every path."""
 
 import random
 from collections.abc import Mapping

@@ -90,7 +90,7 @@ class Typed:
         self._values = documents.values
 
     def of(self, kind: inspect.Type, name: str = "", level: int = 0) -> Value:
-        """Return JSON that the type may be read from. `name`: the member in whose place it stands."""
+        """Return JSON that may be decoded as the type. `name`: the member that gets it."""
         values = self._values
         match kind:
             case inspect.StructType():

@@ -53,7 +53,7 @@ def job(
 
 
 def running(seconds: float = 5, **status: Any) -> Json:
-    """Return the status of a job that began so many seconds ago."""
+    """Return the status of a job that started this many seconds ago."""
     return {"startTime": ago(seconds), "phase": "running", **status}
 
 

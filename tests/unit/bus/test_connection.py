@@ -1,4 +1,4 @@
-"""What a client sends to a server before it is authenticated, and servers that it refuses to use."""
+"""A client's messages before the server is authenticated, and servers that it refuses to use."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""Alerts and dashboards ask for metrics that there are, in words that Prometheus understands."""
+"""Alerts and dashboards query existing metrics, in valid PromQL."""
 
 import json
 import re
@@ -41,7 +41,7 @@ DASHBOARDS = {
 
 
 def queries() -> Iterator[tuple[str, str]]:
-    """Every query, with where it stands."""
+    """Yield every query with its place."""
     for rule in ALERTS:
         yield rule["alert"], rule["expr"]
     for name, board in DASHBOARDS.items():

@@ -1,4 +1,4 @@
-"""Where lines stay, those that differ in figures only come every ten seconds."""
+"""Progress lines that differ only in figures: where lines stay, they are printed every ten seconds."""
 
 import io
 

@@ -242,7 +242,7 @@ def _describe(chain: tuple[Action, ...]) -> str:
 
 
 def progressing(result: Plan) -> str:
-    """Return the reason of condition Progressing in the planned status; empty when there is none."""
+    """Return the reason of condition Progressing in the planned status; empty if absent."""
     assert result.status is not None
     conditions = result.status.body["status"]["conditions"] or []
     return next((item["reason"] for item in conditions if item["type"] == "Progressing"), "")

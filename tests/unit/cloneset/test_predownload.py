@@ -15,7 +15,7 @@ CREATED, IGNORED = "apps.kruise.io/pre-predownload-created", "apps.kruise.io/ima
 
 
 def updating(**in_place: Any) -> CloneSetBuilder:
-    """Five pods on their way from nginx:1 to nginx:2, one at a time."""
+    """Build a rollout of five pods from nginx:1 to nginx:2, one at a time."""
     builder = cloneset().replicas(5).max_unavailable(1).in_place()
     builder.spec["updateStrategy"]["rollingUpdate"]["inPlaceUpdateStrategy"] = in_place
     return builder

@@ -157,7 +157,7 @@ def test_storm(seed: int) -> None:
     storm.calm()
     world, numbers = storm.world, storm.world.last.numbers
     if world.last.errors or any(reason.code == "PreparedInVain" for reason in world.last.reasons):
-        return  # the spec itself forbids what it asks for
+        return  # the spec contradicts itself
     assert len(storm.own()) == sum(map(is_available, storm.own())) == numbers["replicas"]
     assert world.status["updatedReplicas"] >= numbers["expectedUpdated"]
     assert_claims_follow_pods(storm)

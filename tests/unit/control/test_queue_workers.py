@@ -54,7 +54,7 @@ class Shop:
                 self.queue.done(key)
 
     async def rest(self) -> None:
-        """Let everybody who has something to do do it, in no time."""
+        """Let all ready workers work, without letting time pass."""
         for _ in range(5):
             await asyncio.sleep(0)
 

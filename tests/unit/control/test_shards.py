@@ -228,7 +228,7 @@ async def test_a_retired_replica_keeps_its_lease_but_serves_nothing_until_it_let
     a.shards.retire()
     assert await a.tick(5) == frozenset()
     assert not a.shards.owns("ns", "x")
-    assert await b.tick(5) == frozenset()  # a's last writes may still be on their way
+    assert await b.tick(5) == frozenset()  # a's last writes may still be in flight
     for lease in a.shards._leases:
         await lease.release()
     assert await b.tick(2) == {0}  # one retry period, not the lease's whole duration
@@ -337,7 +337,7 @@ async def test_leases_that_may_not_be_released_do_not_keep_a_replica_from_ending
 
 
 async def test_a_lease_that_lapsed_is_taken_over_again_though_nobody_else_held_it() -> None:
-    """A pause, or an apiserver that was away: what changed meanwhile was not planned, and is not on its way either."""
+    """After a pause, or an outage of the apiserver: changes meanwhile were not planned, and are not queued either."""
     api = ScriptedApi()
     a = Replica(api, "a")
     await a.tick()

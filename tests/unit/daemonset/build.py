@@ -119,7 +119,7 @@ def nodes(count: int = 5) -> list[Node]:
 
 
 def pods(text: str) -> list[Pod]:
-    """Return the pods that the notation says."""
+    """Return the pods of the notation."""
     found: list[Pod] = []
     for position, token in enumerate(text.split()):
         match = _TOKEN.fullmatch(token)

@@ -123,7 +123,7 @@ def test_groups_of_ended_nodes_are_left_over_inner_ones_first(tmp_path: Path, mo
 async def test_a_group_that_is_left_over_with_a_paused_container_is_thawed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its processes were killed, and end only when they go on."""
+    """Its processes were killed, and end only when they continue."""
     mounts = tmp_path / "mountinfo"
     mounts.write_text(f"30 25 0:26 / {tmp_path} rw - cgroup cgroup rw,freezer\n")
     monkeypatch.setattr(cgroups, "MOUNTS", mounts)

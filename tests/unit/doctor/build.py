@@ -1,4 +1,4 @@
-"""Facts of an installation in which all is well, and ways to spoil it."""
+"""Facts of a healthy installation, and ways to spoil it."""
 
 import base64
 from collections.abc import Sequence

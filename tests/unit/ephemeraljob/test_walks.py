@@ -136,7 +136,7 @@ def test_walks(steps: list[Step]):
 
 
 def end(world: World) -> None:
-    """Everybody comes to rest, and so does the job: with all pods done, or at its deadline."""
+    """Everything settles, including the job: with all pods done, or at its deadline."""
     world.catch_up()
     world.change(paused=False, parallelism=1, replicas=None)
     for _ in range(8):

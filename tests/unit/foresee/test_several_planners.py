@@ -77,7 +77,7 @@ def child(fleet: ObjectMeta, name: str, size: int, image: str) -> Json:
 
 
 def plan(snapshot: Snapshot, now: datetime) -> Plan:
-    """Make, change and delete children; tell how many of their pods are ready."""
+    """Create, change and delete children; report how many of their pods are ready."""
     fleet, children, builder = snapshot.fleet, snapshot.children, PlanBuilder()
     meta, spec = fleet.metadata, fleet.spec
     for name, size in spec.sizes.items():

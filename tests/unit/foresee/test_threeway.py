@@ -1,4 +1,4 @@
-"""The patch that `kubectl apply` makes of what was applied, what is applied, and what there is."""
+"""The patch that `kubectl apply` computes from the last applied, the new and the live object."""
 
 from copy import deepcopy
 

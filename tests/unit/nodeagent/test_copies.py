@@ -75,7 +75,7 @@ def test_a_delivery_tells_its_place_and_how_many_are_behind_it() -> None:
 
 
 def test_another_line_of_versions_replaces_what_is_newer_by_its_number() -> None:
-    """etcd was restored from a backup: what there is has older versions than what is held."""
+    """etcd was restored from a backup: existing objects have older versions than their copies."""
     copies = Copies(POD, Pod)
     for message in (pod("kept", 9, "0.e1"), pod("gone", 50, "0.e1"), marker("0.e1", 40)):
         copies.receive(message)

@@ -64,7 +64,7 @@ async def test_rows_2_to_4_records_outlive_pods_but_not_their_ordinals() -> None
     world = await running()
     world.no_pod(1)
     await world.settle()
-    assert "s-1" in world.records  # row 2: it is to come back
+    assert "s-1" in world.records  # row 2: it comes back
     world.workload(1)
     world.pod(2, deletionTimestamp="2026-03-01T12:00:00Z")
     assert await world.settle() == ["note Generated", "done Recorded"]

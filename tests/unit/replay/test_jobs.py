@@ -34,7 +34,7 @@ def document(obj: Any) -> Json:
 
 
 def recording(spec: ControllerSpec[Any, Any], key: Key, **objects: list[Any]) -> Recording:
-    """Return the recording of a service that knows these objects; the first one is recorded."""
+    """Return the recording of a service with these objects; the first one is recorded."""
     made = Recording(planning_of(spec), spec=spec, key=key)
     made.known += [made.kube(kind, document(one)) for kind, several in objects.items() for one in several]
     made.see(*made.known)
@@ -78,7 +78,7 @@ async def recorded(made: Recording) -> Bundle:
 
 
 async def steps(made: Recording) -> list[Step]:
-    """Return the passes planned again from the recording, which holds all that was heard."""
+    """Return the passes planned again from the recording, which contains all messages."""
     bundle = await recorded(made)
     assert bundle.header.planning == made.planning
     assert [message.subject for message in bundle.heard] == [message.subject for message in made.heard]
@@ -238,7 +238,7 @@ async def test_a_job_that_the_recording_lacks_does_not_exist():
 
 
 def request_recording() -> Recording:
-    """Return a request for one container of a pod; the pod of another name is nobody's business."""
+    """Return a recording of a request for one container of a pod, with an unrelated pod."""
     stranger = pod_document(uid="p9")
     stranger["metadata"]["name"] = "q"
     return recording(

@@ -46,7 +46,7 @@ SETS = Watch(CLONE_SET, Thing, writes=("patch",))
 
 
 class Gatherer:
-    """Hands on what there is."""
+    """A gatherer that returns the existing objects."""
 
     def __init__(self, wiring: Wiring, options: Options | None) -> None:
         self.options = options

@@ -129,7 +129,7 @@ def state(container: str, image_id: str, name: str = "side") -> dict[str, str]:
 
 
 def pods(text: str, base: Builder | None = None, *, labels: dict[int, dict[str, str]] | None = None) -> list[Pod]:
-    """Return the pods of this SidecarSet as the notation says them; `labels` by their position."""
+    """Return the pods of this SidecarSet by the notation; `labels` by their position."""
     found: list[Pod] = []
     for token in text.split():
         match = _TOKEN.fullmatch(token)

@@ -91,7 +91,7 @@ def test_priorities(strategy: dict[str, Any], expected: list[int]) -> None:
 
 
 def test_those_in_need_first() -> None:
-    """Unscheduled, pending, not ready; then who became ready last; then who restarted most; then the newest."""
+    """Unscheduled, pending, not ready; then the last to become ready; then the most restarts; then the newest."""
     since = NOW - timedelta(seconds=30)
     ready = [{"type": "Ready", "status": "True", "lastTransitionTime": since}]
     statuses = [{"name": "main", "restartCount": 2}, {"name": "proxy"}]

@@ -39,7 +39,7 @@ def surely(there: Pod, builder: Builder | None = None) -> PodState:
     return found
 
 
-# -- who matches
+# -- matching
 
 
 @pytest.mark.parametrize(

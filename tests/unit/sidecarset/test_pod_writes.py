@@ -39,7 +39,7 @@ LONG, NEW = "2026-03-01T10:00:00Z", "2026-03-01T12:00:00Z"
 
 
 def condition(message: str, status: str, reason: str = "UpdateImmutableField") -> dict[str, Any]:
-    """Return the status of a pod that says this."""
+    """Return the status of a pod with this condition."""
     mine = {
         "type": "SidecarSetUpgradable",
         "status": status,

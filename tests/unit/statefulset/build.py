@@ -86,7 +86,7 @@ def sts(replicas: int = 3, update: str = "B") -> Builder:
 
 
 def pods(text: str, *, claims: Iterable[str] = (), labels: dict[int, dict[str, str]] | None = None) -> list[Pod]:
-    """Return the pods that the notation says, each with these claims as volumes."""
+    """Return the pods of the notation, each with these claims as volumes."""
     found: list[Pod] = []
     for token in text.split():
         match = _TOKEN.fullmatch(token)

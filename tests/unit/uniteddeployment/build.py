@@ -67,7 +67,7 @@ class World:
 
     @staticmethod
     def raw(document: Json, kind: type[Any]) -> Any:
-        """Return the document as the type says it."""
+        """Return the document as an object of the type."""
         return decoded(document, kind)
 
     def pods_of(self, workload: Json) -> list[Pod]:

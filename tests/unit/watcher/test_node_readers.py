@@ -1,4 +1,4 @@
-"""Agents ask to read, and the replica that publishes lets them; who does not read any more is served no longer."""
+"""Agents request to read, and the publishing replica serves them until they stop reading."""
 
 import asyncio
 from typing import Any, cast

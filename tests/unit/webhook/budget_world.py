@@ -117,7 +117,7 @@ class World:
         self.checks = PodChecks(self.cluster.api, checks, ActiveRules(self.clock))
 
     async def watch(self) -> "World":
-        """Let the watch list what there is."""
+        """List the existing objects into the cache, as a watch does."""
         await self.budgets.cache.listing()
         for (plural, *_), document in self.cluster.objects.items():
             if plural == POD_UNAVAILABLE_BUDGET.plural:

@@ -98,7 +98,7 @@ async def test_watching_what_comes_and_goes() -> None:
         await cache.event(kind, HeadMeta(namespace="b", name="q", resource_version=version), item)
 
     await see("ADDED", "5")
-    await see("MODIFIED", "6", deletionTimestamp="2026-03-01T12:00:00Z")  # one on its way out injects nothing any more
+    await see("MODIFIED", "6", deletionTimestamp="2026-03-01T12:00:00Z")  # one being deleted injects nothing any more
     await see("DELETED", "7")
     assert told == [["a", "b"], ["a"]], "what changes nothing is not told"
 

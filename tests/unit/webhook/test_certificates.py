@@ -149,7 +149,7 @@ async def test_an_empty_secret_is_no_certificate(bundle: Bundle) -> None:
 
 
 def filled(*names: str, bundle: Bundle) -> FakeApi:
-    """Return a cluster whose Secret somebody else has filled with these keys."""
+    """Return a cluster whose Secret others have filled with these keys."""
     values = {"ca.key": bundle.ca_key, "ca.crt": bundle.ca_cert, "tls.key": bundle.key, "tls.crt": bundle.cert}
     data = {name: base64.b64encode(values[name]).decode() for name in names}
     cluster = FakeApi()

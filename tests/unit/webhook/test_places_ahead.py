@@ -1,4 +1,4 @@
-"""Places that are taken ahead while many pods come: who gets them, and that none is lost (ADR 29)."""
+"""Places that are taken ahead while many pods come: they go to the requests that wait, and none is lost (ADR 29)."""
 
 import asyncio
 import copy

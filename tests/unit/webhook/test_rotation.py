@@ -178,7 +178,7 @@ async def test_with_external_certificates_only_the_pod_rule_is_written() -> None
 
 
 async def test_a_pod_rule_of_somebody_else_gives_way() -> None:
-    """The template of OpenKruise's chart asks about every pod."""
+    """The template of OpenKruise's chart covers every pod."""
     theirs = {"name": "mpod.kb.io", "clientConfig": {"service": {"path": "/mutate-pod"}}}
     cluster = installed(template=json.dumps([theirs, *mutating_entries()]))
     await registration(cluster).sync(CA)

@@ -84,7 +84,7 @@ def node(name: str, taints: Sequence[Json] = (), **labels: str) -> Json:
 
 
 def read(document: Json, kind: type[T]) -> T:
-    """Return the document as the type says it."""
+    """Return the document as an object of the type."""
     return decoded(document, kind)
 
 

@@ -38,7 +38,7 @@ def pod(uid: str, *probes: NodeProbe, ip: str = "") -> PodProbe:
 
 
 def want(scene: Scene, *pods: PodProbe) -> None:
-    """Ask for these probes and no others."""
+    """Set the spec to these probes."""
     held = scene.hub.objects.get(("nodepodprobes", "", NODE), NodePodProbe(metadata=ObjectMeta(name=NODE, uid="n1")))
     scene.hub.put(NODE_POD_PROBE, msgspec.structs.replace(held, spec=NodePodProbeSpec(pod_probes=list(pods))))
 
