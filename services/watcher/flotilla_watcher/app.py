@@ -19,12 +19,12 @@ from flotilla_common.installed import published
 from flotilla_common.mirror.table import VersionsWentBack
 from flotilla_common.node.reports import FOLLOW
 from flotilla_common.service import Context, Service, run_alone
-from flotilla_watcher.lines import begin_line
 from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.node_logins import serve_node_logins
 from flotilla_watcher.node_readers import serve_node_readers
-from flotilla_watcher.reading import serve_reading
+from flotilla_watcher.readonly_requests import serve_readonly
 from flotilla_watcher.resource_watch import ResourceWatch
+from flotilla_watcher.version_lineage import begin_lineage
 
 LOOK_SECONDS = 0.25
 """Interval of comparing the held leases with the running watches."""
@@ -48,7 +48,7 @@ async def run(context: Context, resources: Sequence[Resource]) -> None:
     copies: dict[Resource, NodeCopies] = {}
     running: dict[int, asyncio.Task[None]] = {}
     answering = [await serve_node_readers(context.bus, copies), *await serve_node_logins(context)]
-    answering.append(await serve_reading(context.bus, context.clock))
+    answering.append(await serve_readonly(context.bus, context.clock))
     context.started()
     context.vitals["resources"] = lambda: [resources[index].id for index in sorted(shards.serving)]
     try:
@@ -56,7 +56,7 @@ async def run(context: Context, resources: Sequence[Resource]) -> None:
             group.create_task(shards.run())
             group.create_task(follow_leases(context, shards, resources, copies, running))
     except* VersionsWentBack:
-        await begin_line(context.bus, context.entropy, [resources[index] for index in sorted(running)])
+        await begin_lineage(context.bus, context.entropy, [resources[index] for index in sorted(running)])
         raise
     finally:
         for served in answering:

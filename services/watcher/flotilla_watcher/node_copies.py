@@ -19,7 +19,7 @@ from flotilla_common.bus.interface import Message
 from flotilla_common.clock import Clock
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_watcher import metrics
-from flotilla_watcher.content import Content
+from flotilla_watcher.encoder import Encoder
 from flotilla_watcher.writer import StreamWriter
 
 Key = tuple[str, str]
@@ -79,9 +79,9 @@ class NodeCopies:
         resource: Resource,
         route: NodeRoute,
         writer: StreamWriter,
-        content: Content,
+        encoder: Encoder,
         stored: Stored,
-        strangers: set[str],
+        leftover_subjects: set[str],
         served: Iterable[str],
         clock: Clock,
         tombstone_seconds: float,
@@ -89,12 +89,12 @@ class NodeCopies:
         self._resource = resource
         self._route = route
         self._writer = writer
-        self._content = content
+        self._encoder = encoder
         self._stored = stored
         self._tombstone_seconds = tombstone_seconds
         self._clock = clock
-        marked = {subject: subjects.marked_node(subject) for subject in strangers}
-        self._strangers = {subject for subject, node in marked.items() if node is None}
+        marked = {subject: subjects.marked_node(subject) for subject in leftover_subjects}
+        self._leftover_subjects = {subject for subject, node in marked.items() if node is None}
         self._served = {*served, *filter(None, marked.values())}
         self._asked: dict[str, float] = {}  # when a served node last asked (monotonic)
         self._index = NodeIndex()
@@ -136,12 +136,12 @@ class NodeCopies:
         async with self._lock:
             for key in self._index.without(self._listed):
                 self._index.put(key, "")
-                await self._bury(key)
+                await self._publish_tombstone(key)
             self._listed.clear()
-            for subject in sorted(self._strangers - {sent.subject for sent in self._sent.values()}):
-                headers = self._content.headers(subjects.DELETED, self._epoch, HeadMeta(resource_version=version))
+            for subject in sorted(self._leftover_subjects - {sent.subject for sent in self._sent.values()}):
+                headers = self._encoder.headers(subjects.DELETED, self._epoch, HeadMeta(resource_version=version))
                 await self._writer.put(subject, b"", headers, self._tombstone_seconds)
-            self._strangers.clear()
+            self._leftover_subjects.clear()
             self._version = version
             await self._writer.mark(self._epoch, self._marker(subjects.SYNCED))
             for node in sorted(self._served):
@@ -181,7 +181,7 @@ class NodeCopies:
             self._asked.pop(node, None)
             self._served.discard(node)
             for key in self._index.of(node):
-                await self._bury(key)
+                await self._publish_tombstone(key)
             await self._put_marker(node, subjects.LISTING, self._tombstone_seconds)
             self._gauge.set(len(self._served))
             self._log.info("no agent reads, its node gets no more copies", node=node)
@@ -196,7 +196,7 @@ class NodeCopies:
         self._index.put(key, node)
         copy = self._copy(head, body) if node in self._served else None
         if copy is None:
-            await self._bury(key)
+            await self._publish_tombstone(key)
         else:
             await self._send(op, node, head, copy, always=always)
 
@@ -220,10 +220,10 @@ class NodeCopies:
         subject = subjects.node_object(node, self._resource, *key)
         sent = self._sent.get(key)
         if sent is not None and (sent.subject, sent.head.uid) != (subject, head.uid):
-            await self._bury(key)
+            await self._publish_tombstone(key)
             sent = None
         if always or sent is None or sent.digest != copy.digest:
-            await self._writer.put(subject, copy.body, self._content.headers(op, self._epoch, head))
+            await self._writer.put(subject, copy.body, self._encoder.headers(op, self._epoch, head))
             self._count.inc()
         self._sent[key] = _Sent(subject, copy.digest, head)
 
@@ -241,11 +241,11 @@ class NodeCopies:
             self._log.warning("cannot decode object, not copied to any node", name=head.name, error=str(error))
             return None
 
-    async def _bury(self, key: Key) -> None:
+    async def _publish_tombstone(self, key: Key) -> None:
         """Publish a tombstone if a node has a copy of the object, which no longer concerns it."""
         sent = self._sent.pop(key, None)
         if sent is not None:
-            headers = self._content.headers(subjects.DELETED, self._epoch, sent.head)
+            headers = self._encoder.headers(subjects.DELETED, self._epoch, sent.head)
             await self._writer.put(sent.subject, b"", headers, self._tombstone_seconds)
 
     async def _put_marker(self, node: str, state: str, seconds: float | None = None) -> None:

@@ -58,11 +58,11 @@ class _Review(msgspec.Struct):
     status: _ReviewStatus = msgspec.field(default_factory=_ReviewStatus)
 
 
-class Denied(Exception):
+class LoginDenied(Exception):
     """The client is refused; the text goes into our log and the server's."""
 
 
-class Refused(Denied):
+class TokenRefused(LoginDenied):
     """The apiserver's review refuses the token."""
 
 
@@ -77,7 +77,7 @@ class NodeLogins:
         self._account = account
         self._audience = audience
         self._slots = asyncio.Semaphore(REVIEWS_AT_ONCE)
-        self._memory = LoginMemory()
+        self._cache = LoginCache()
         self._log = structlog.get_logger(part="node logins")
 
     async def answer(self, message: Message) -> bytes | None:
@@ -90,7 +90,7 @@ class NodeLogins:
         now = self._clock.now()
         try:
             node = await self._node(question)
-        except Denied as error:
+        except LoginDenied as error:
             self._log.warning("login refused", why=str(error))
             return callout.refuse(question, self._issuer, str(error), now)
         self._log.info("login", node=node)
@@ -101,23 +101,23 @@ class NodeLogins:
     async def _node(self, question: Question) -> str:
         """Return the node that the token's pod runs on. Raises Denied."""
         if not question.token:
-            raise Denied("no token was presented")
+            raise LoginDenied("no token was presented")
         asked = self._clock.monotonic()
         async with self._slots:
             now = self._clock.monotonic()
             if now - asked > PATIENCE_SECONDS:
-                raise Denied("too many logins at a time")
-            if why := self._memory.objection(question.token, question.host, now):
-                raise Denied(why)
+                raise LoginDenied("too many logins at a time")
+            if why := self._cache.refusal(question.token, question.host, now):
+                raise LoginDenied(why)
             try:
-                node = await self._judged(question.token)
-            except Refused as error:
-                self._memory.refused(question.token, question.host, now, str(error))
+                node = await self._reviewed(question.token)
+            except TokenRefused as error:
+                self._cache.refused(question.token, question.host, now, str(error))
                 raise
-        self._memory.good(question.token)
+        self._cache.good(question.token)
         return node
 
-    async def _judged(self, token: str) -> str:
+    async def _reviewed(self, token: str) -> str:
         """Return the node from the apiserver's review. Raises Refused, or Denied without a review."""
         body = msgspec.json.encode(
             {
@@ -129,17 +129,17 @@ class NodeLogins:
         try:
             reply = await self._api.raw("POST", REVIEWS, body, {"Content-Type": "application/json"})
         except (ApiError, Unreachable) as error:
-            raise Denied(f"the apiserver does not review the token: {error}") from error
+            raise LoginDenied(f"the apiserver does not review the token: {error}") from error
         status = msgspec.json.decode(reply, type=_Review).status
         if not status.authenticated or self._audience not in status.audiences:
-            raise Refused(f"the token is not valid here: {status.error or 'wrong audience'}")
+            raise TokenRefused(f"the token is not valid here: {status.error or 'wrong audience'}")
         if status.user.username != self._account:
-            raise Refused(f"{status.user.username} is not the agents' account")
+            raise TokenRefused(f"{status.user.username} is not the agents' account")
         nodes = status.user.extra.get(NODE_CLAIM, [])
         if len(nodes) != 1:
-            raise Refused("the token is not bound to a pod on a node")
+            raise TokenRefused("the token is not bound to a pod on a node")
         if not is_node_name(nodes[0]):
-            raise Refused(f"{nodes[0]!r} is not the name of a node")
+            raise TokenRefused(f"{nodes[0]!r} is not the name of a node")
         return nodes[0]
 
 
@@ -174,7 +174,7 @@ REMEMBERED = 10_000
 """Limit of cached tokens, by their digests: two for each node of the largest clusters."""
 
 
-class LoginMemory:
+class LoginCache:
     """A cache of one replica's logins, so that clients that reach NATS cannot overload the apiserver.
 
     A refused token is not reviewed again for a while, and from an address with many refusals only tokens are reviewed
@@ -186,7 +186,7 @@ class LoginMemory:
         self._good: OrderedDict[bytes, None] = OrderedDict()
         self._refusals = Quota(REFUSALS, REFUSALS_PER_SECOND)
 
-    def objection(self, token: str, host: str, now: float) -> str:
+    def refusal(self, token: str, host: str, now: float) -> str:
         """Return why the token is refused without a review, or "" if it needs one."""
         digest = _digest(token)
         since, why = self._refused.get(digest, (now - REFUSED_SECONDS, ""))
@@ -200,18 +200,18 @@ class LoginMemory:
         """Record that the apiserver has refused the token, or that it is not an agent's."""
         self._good.pop(_digest(token), None)
         self._refusals.take(host, now)
-        _remember(self._refused, _digest(token), (now, why))
+        _store(self._refused, _digest(token), (now, why))
 
     def good(self, token: str) -> None:
         """Record that the token was accepted."""
-        _remember(self._good, _digest(token), None)
+        _store(self._good, _digest(token), None)
 
 
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def _remember(known: OrderedDict[bytes, V], digest: bytes, what: V) -> None:
+def _store(known: OrderedDict[bytes, V], digest: bytes, what: V) -> None:
     known[digest] = what
     known.move_to_end(digest)
     if len(known) > REMEMBERED:

@@ -17,10 +17,10 @@ from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.mirror.table import VersionsWentBack, version_number
 from flotilla_watcher import metrics
-from flotilla_watcher.content import Content
-from flotilla_watcher.lines import Line
+from flotilla_watcher.change_spans import ChangeSpans
+from flotilla_watcher.encoder import Encoder
 from flotilla_watcher.node_copies import NodeCopies
-from flotilla_watcher.spans import ChangeSpans
+from flotilla_watcher.version_lineage import VersionLineage
 from flotilla_watcher.writer import StreamWriter
 
 TOMBSTONE_SECONDS = 300.0
@@ -40,27 +40,27 @@ class Publisher:
         *,
         resource: Resource,
         writer: StreamWriter,
-        content: Content,
+        encoder: Encoder,
         clock: Clock,
         entropy: Entropy,
         report: Report,
-        strangers: set[str],
-        line: Line,
+        leftover_subjects: set[str],
+        lineage: VersionLineage,
         spans: ChangeSpans,
         nodes: NodeCopies | None = None,
     ) -> None:
         self._resource = resource
         self._writer = writer
-        self._content = content
+        self._encoder = encoder
         self._clock = clock
         self._entropy = entropy
         self._report = report
         self._nodes = nodes
         self._spans = spans
-        self._line = line.name
-        self._reached = line.reached  # the highest version that was published
+        self._lineage = lineage.name
+        self._reached = lineage.reached  # the highest version that was published
         self._marker_subject = subjects.kube_marker(resource)
-        self._strangers = strangers - {self._marker_subject}  # left in the stream by an earlier watcher
+        self._leftover_subjects = leftover_subjects - {self._marker_subject}  # left in the stream by an earlier watcher
         self._known: dict[str, HeadMeta] = {}  # published by us
         self._listed: set[str] = set()
         self._epoch = ""
@@ -79,7 +79,7 @@ class Publisher:
         # The first marker fences off every earlier writer. It contains how far the stream goes, for a successor if we
         # do not complete the LIST.
         metrics.LISTS.labels(self._resource.id).inc()
-        self._epoch, self._version = subjects.epoch(self._line, self._entropy.token()), ""
+        self._epoch, self._version = subjects.epoch(self._lineage, self._entropy.token()), ""
         self._listed.clear()
         await self._writer.begin(self._epoch, self._marker(subjects.LISTING, str(self._reached)))
         if self._nodes is not None:
@@ -97,13 +97,13 @@ class Publisher:
         if 0 < version_number(version) < self._reached:
             text = f"{self._resource.plural} were published up to resourceVersion {self._reached}, a LIST has {version}"
             raise VersionsWentBack(f"{text}: etcd was restored, restarting")
-        buried = (self._known.keys() | self._strangers) - self._listed
-        for subject in sorted(buried):
-            await self._bury(subject, version)
-        metrics.TOMBSTONES.labels(self._resource.id).inc(len(buried))
-        self._strangers.clear()
+        deleted = (self._known.keys() | self._leftover_subjects) - self._listed
+        for subject in sorted(deleted):
+            await self._publish_tombstone(subject, version)
+        metrics.TOMBSTONES.labels(self._resource.id).inc(len(deleted))
+        self._leftover_subjects.clear()
         self._count = len(self._listed)
-        self._log.info("listed", objects=self._count, buried=len(buried), epoch=self._epoch, version=version)
+        self._log.info("listed", objects=self._count, deleted=len(deleted), epoch=self._epoch, version=version)
         await self.progress(version)
         if self._nodes is not None:
             await self._nodes.complete(version)
@@ -142,7 +142,7 @@ class Publisher:
 
     async def _publish(self, subject: str, op: str, head: HeadMeta, item: msgspec.Raw) -> bytes:
         """Publish the object and return its body."""
-        body, headers = self._content.message(op, self._epoch, head, item)
+        body, headers = self._encoder.message(op, self._epoch, head, item)
         if op == subjects.DELETED:
             self._known.pop(subject, None)
             await self._writer.put(subject, body, headers, TOMBSTONE_SECONDS)
@@ -155,13 +155,13 @@ class Publisher:
         self._bytes.inc(len(body))
         return body
 
-    async def _bury(self, subject: str, version: str) -> None:
+    async def _publish_tombstone(self, subject: str, version: str) -> None:
         """Publish a tombstone for an object whose delete was not seen."""
         # Of a subject left by another writer only the name is known: the body is empty, and followers drop the object
         # because it is not part of the epoch.
         head = self._known.pop(subject, None)
-        body = self._content.identity(head) if head else b""
-        headers = self._content.headers(subjects.DELETED, self._epoch, head or HeadMeta(resource_version=version))
+        body = self._encoder.identity(head) if head else b""
+        headers = self._encoder.headers(subjects.DELETED, self._epoch, head or HeadMeta(resource_version=version))
         await self._writer.put(subject, body, headers, TOMBSTONE_SECONDS)
 
     async def _mark(self) -> None:

@@ -20,13 +20,13 @@ from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.interface import Api
 from flotilla_common.kube.reflector import Reflector
 from flotilla_common.tracing.context import Tracer
-from flotilla_watcher.content import Content
-from flotilla_watcher.lines import Line, follow_line
+from flotilla_watcher.change_spans import ChangeSpans
+from flotilla_watcher.encoder import Encoder
 from flotilla_watcher.node_copies import Key, NodeCopies
 from flotilla_watcher.node_readers import follow_readers, readers
 from flotilla_watcher.publisher import TOMBSTONE_SECONDS, Publisher, Report
 from flotilla_watcher.routes import routes
-from flotilla_watcher.spans import ChangeSpans
+from flotilla_watcher.version_lineage import VersionLineage, follow_lineage
 from flotilla_watcher.writer import StreamLost, StreamWriter, Superseded
 
 GUARD_SECONDS = 2.0
@@ -64,7 +64,7 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
     copies: dict[Resource, NodeCopies]  # of all resources that are published now
     tracer: Tracer | None = None
     _served: frozenset[str] = frozenset()  # nodes that got copies from us before
-    _line: str = subjects.FIRST_LINE  # of versions; a wiped stream has none
+    _lineage: str = subjects.FIRST_LINE  # of versions; a wiped stream has none
 
     async def run(self) -> None:
         """Publish until cancelled. Raises VersionsWentBack when etcd was restored."""
@@ -79,19 +79,19 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
 
     async def _publish(self) -> None:
         writer = self._writer(subjects.kube_stream(self.resource), subjects.kube_marker(self.resource))
-        content = Content(self.resource, self.max_payload, withheld=catalogue.is_confidential(self.resource))
-        nodes, strangers = await self._node_copies(writer, content), await writer.open()
-        line = await follow_line(self.bus, self.resource) or Line(self._line)
-        self._line = line.name
+        encoder = Encoder(self.resource, self.max_payload, withheld=catalogue.is_confidential(self.resource))
+        nodes, leftover_subjects = await self._node_copies(writer, encoder), await writer.open()
+        lineage = await follow_lineage(self.bus, self.resource) or VersionLineage(self._lineage)
+        self._lineage = lineage.name
         publisher = Publisher(
             resource=self.resource,
             writer=writer,
-            content=content,
+            encoder=encoder,
             clock=self.clock,
             entropy=self.entropy,
             report=self.report,
-            strangers=strangers,
-            line=line,
+            leftover_subjects=leftover_subjects,
+            lineage=lineage,
             spans=ChangeSpans(self.resource, self.clock, self.tracer),
             nodes=nodes,
         )
@@ -115,7 +115,7 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
             if self.copies.get(self.resource) is nodes:
                 del self.copies[self.resource]
 
-    async def _node_copies(self, objects: StreamWriter, content: Content) -> NodeCopies | None:
+    async def _node_copies(self, objects: StreamWriter, encoder: Encoder) -> NodeCopies | None:
         """Return the node channel's copies, or None for a resource of which nodes get none."""
         route = routes().get(self.resource)
         if route is None:
@@ -125,10 +125,10 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
             resource=self.resource,
             route=route,
             writer=writer,
-            content=content,
+            encoder=encoder,
             clock=self.clock,
             stored=partial(self._stored, objects),
-            strangers=await writer.open(),
+            leftover_subjects=await writer.open(),
             served=self._served | await readers(self.bus, self.resource),
             tombstone_seconds=TOMBSTONE_SECONDS,
         )

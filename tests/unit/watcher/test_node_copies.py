@@ -11,7 +11,7 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_RE
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message
 from flotilla_common.kube.reflector import HeadMeta
-from flotilla_watcher.content import Content
+from flotilla_watcher.encoder import Encoder
 from flotilla_watcher.node_copies import Key, NodeCopies, NodeIndex, NotComplete
 from flotilla_watcher.routes import routes
 from flotilla_watcher.writer import StreamWriter
@@ -47,9 +47,9 @@ class Cluster:
             resource=RECREATE_REQUEST,
             route=routes()[RECREATE_REQUEST],
             writer=writer,
-            content=Content(RECREATE_REQUEST, 1 << 20),
+            encoder=Encoder(RECREATE_REQUEST, 1 << 20),
             stored=self._stored,
-            strangers=await writer.open(),
+            leftover_subjects=await writer.open(),
             served=served,
             clock=self.clock,
             tombstone_seconds=600,
@@ -100,8 +100,8 @@ class Cluster:
                 marker = msgspec.json.decode(message.data, type=subjects.Marker)
                 told.append(f"{marker.state}@{marker.rv}")
             else:
-                buried = message.headers[subjects.OP] == subjects.DELETED
-                told.append("-" * buried + subject.rpartition(".")[2])
+                deleted = message.headers[subjects.OP] == subjects.DELETED
+                told.append("-" * deleted + subject.rpartition(".")[2])
         return told
 
     def count(self) -> int:

@@ -11,7 +11,7 @@ from flotilla_common.bus.interface import Message
 from flotilla_common.bus.tokens import ACCOUNT, USER, KeyPair, claims_of
 from flotilla_common.kube.interface import Api, Unreachable
 from flotilla_watcher import node_logins
-from flotilla_watcher.node_logins import NODE_CLAIM, LoginMemory, NodeLogins
+from flotilla_watcher.node_logins import NODE_CLAIM, LoginCache, NodeLogins
 from tests.support.fake_clock import FakeClock
 
 SERVER, AGENTS = KeyPair.generate(USER), "system:serviceaccount:kruise-system:flotilla-nodeagent"
@@ -111,13 +111,13 @@ async def test_who_has_many_refused_has_no_more_judged(monkeypatch: pytest.Monke
 
 
 async def test_a_token_that_is_good_no_more_is_as_any_other() -> None:
-    memory = LoginMemory()
+    memory = LoginCache()
     memory.good("token")
     for number in range(node_logins.REFUSALS):
         memory.refused(f"made-up-{number}", "host", 0.0, "no")
-    assert memory.objection("token", "host", 0.0) == ""
+    assert memory.refusal("token", "host", 0.0) == ""
     memory.refused("token", "host", 0.0, "expired")
-    assert memory.objection("token", "host", 0.0) == "expired"
+    assert memory.refusal("token", "host", 0.0) == "expired"
 
 
 async def test_only_so_many_are_judged_at_a_time_and_none_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ _APPLIED = b'"operation":"Apply"'
 _encode = msgspec.json.Encoder().encode
 
 
-class Content:
+class Encoder:
     """Builds the bodies and headers of one resource's messages."""
 
     def __init__(self, resource: Resource, max_payload: int, *, withheld: bool = False) -> None:

@@ -18,7 +18,7 @@ REQUESTS, REQUESTS_PER_SECOND = 500, 100.0
 """Rate of requests of all readers together: a page of 25 messages is one request."""
 
 
-async def serve_reading(bus: Bus, clock: Clock) -> Follow:
+async def serve_readonly(bus: Bus, clock: Clock) -> Follow:
     """Answer the requests under the reader's prefix."""
     quota = Quota(REQUESTS, REQUESTS_PER_SECOND)
 

@@ -9,7 +9,7 @@ import pytest
 from flotilla_common.api.resources import POD
 from flotilla_common.kube.reflector import decode_head
 from flotilla_common.tracing.context import change
-from flotilla_watcher.content import Content
+from flotilla_watcher.encoder import Encoder
 
 UID = "0b4a1f5e-7d32-4d6a-9f3e-2f1f3c5b7a90"
 
@@ -25,18 +25,18 @@ def pod(**spec: object) -> dict[str, Any]:
 
 def test_managed_fields_go_and_the_type_comes() -> None:
     document = pod(text='a "quoted" {brace', managedFields="elsewhere", number=1e3)
-    body = json.loads(Content(POD, 1 << 20).body(raw(document)))
+    body = json.loads(Encoder(POD, 1 << 20).body(raw(document)))
     del document["metadata"]["managedFields"]
     assert body == {"apiVersion": "v1", "kind": "Pod", **document}
 
 
 def test_the_objects_own_type_wins() -> None:
-    assert json.loads(Content(POD, 1 << 20).body(raw({"apiVersion": "v9", **pod()})))["apiVersion"] == "v9"
+    assert json.loads(Encoder(POD, 1 << 20).body(raw({"apiVersion": "v9", **pod()})))["apiVersion"] == "v9"
 
 
 def test_headers() -> None:
     item = raw(pod())
-    _, headers = Content(POD, 1 << 20).message("ADDED", "e1", decode_head(item).metadata, item)
+    _, headers = Encoder(POD, 1 << 20).message("ADDED", "e1", decode_head(item).metadata, item)
     assert headers == {
         "op": "ADDED",
         "rv": "12",
@@ -49,7 +49,7 @@ def test_headers() -> None:
 @pytest.mark.parametrize(("size", "oversize"), [(100, False), (5000, True)])
 def test_what_is_too_large_is_named_only(size: int, oversize: bool) -> None:
     item = raw(pod(text="x" * size))
-    body, headers = Content(POD, 2000).message("MODIFIED", "e1", decode_head(item).metadata, item)
+    body, headers = Encoder(POD, 2000).message("MODIFIED", "e1", decode_head(item).metadata, item)
     assert ("oversize" in headers) is oversize
     assert len(body) < 2000
     assert json.loads(body)["metadata"]["uid"] == UID
@@ -57,7 +57,7 @@ def test_what_is_too_large_is_named_only(size: int, oversize: bool) -> None:
 
 def test_what_may_hold_secrets_is_named_only() -> None:
     item = raw(pod(text="secret"))
-    body, headers = Content(POD, 1 << 20, withheld=True).message("MODIFIED", "e1", decode_head(item).metadata, item)
+    body, headers = Encoder(POD, 1 << 20, withheld=True).message("MODIFIED", "e1", decode_head(item).metadata, item)
     assert (headers["withheld"], headers["op"]) == ("true", "MODIFIED")
     assert b"secret" not in body
     assert json.loads(body)["metadata"] == {"name": "a", "namespace": "b", "uid": UID, "resourceVersion": "12"}
@@ -65,7 +65,7 @@ def test_what_may_hold_secrets_is_named_only() -> None:
 
 def test_of_what_is_deleted_the_identity_is_left() -> None:
     item = raw(pod(text="x" * 5000))
-    body, headers = Content(POD, 1 << 20).message("DELETED", "e1", decode_head(item).metadata, item)
+    body, headers = Encoder(POD, 1 << 20).message("DELETED", "e1", decode_head(item).metadata, item)
     assert json.loads(body) == {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -80,7 +80,7 @@ def test_who_applied_server_side_is_kept_without_the_fields() -> None:
         {"manager": "me", "operation": "Apply", "fieldsV1": {"f:metadata": {}}},
     ]
     item = msgspec.Raw(msgspec.json.encode({"metadata": {"name": "a", "managedFields": owners}}))
-    body = msgspec.json.decode(Content(POD, 1 << 20).body(item))
+    body = msgspec.json.decode(Encoder(POD, 1 << 20).body(item))
     assert body["metadata"]["managedFields"] == [
         {"manager": "kubelet", "operation": "Update"},
         {"manager": "me", "operation": "Apply"},

@@ -12,8 +12,8 @@ from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import SystemEntropy
 from flotilla_common.kube.interface import Api
 from flotilla_common.mirror.table import VersionsWentBack
-from flotilla_watcher.lines import Line, begin_line, follow_line
 from flotilla_watcher.resource_watch import ResourceWatch
+from flotilla_watcher.version_lineage import VersionLineage, begin_lineage, follow_lineage
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 from tests.testkit.apiserver import FakeApi
@@ -49,11 +49,11 @@ class Bench:
         if not marked.is_set():
             await running
 
-    async def line(self) -> Line | None:
-        return await follow_line(cast("Bus", self.bus), POD)
+    async def line(self) -> VersionLineage | None:
+        return await follow_lineage(cast("Bus", self.bus), POD)
 
     async def begin(self) -> None:
-        await begin_line(cast("Bus", self.bus), SystemEntropy(), [NODE, POD])
+        await begin_lineage(cast("Bus", self.bus), SystemEntropy(), [NODE, POD])
 
     async def say(self, version: int) -> None:
         headers = {subjects.EPOCH: subjects.epoch("0", "x"), subjects.RV: str(version)}
@@ -64,9 +64,9 @@ async def test_a_stream_tells_how_far_its_line_goes() -> None:
     bench = Bench()
     assert await bench.line() is None
     await bench.publish(10)
-    assert await bench.line() == Line("0", 10)
+    assert await bench.line() == VersionLineage("0", 10)
     await bench.say(17)
-    assert await bench.line() == Line("0", 17)
+    assert await bench.line() == VersionLineage("0", 17)
 
 
 async def test_a_list_that_is_older_than_the_stream_ends_the_watch_until_another_line_begins() -> None:
@@ -77,9 +77,9 @@ async def test_a_list_that_is_older_than_the_stream_ends_the_watch_until_another
         with pytest.raises(VersionsWentBack, match="pods were published up to resourceVersion 17, a LIST has 16"):
             await bench.publish(16)
     await bench.begin()  # the stream of the first resource does not exist: that hinders nothing
-    assert await bench.line() == Line("1", 0)
+    assert await bench.line() == VersionLineage("1", 0)
     await bench.publish(16)
-    assert await bench.line() == Line("1", 16)
+    assert await bench.line() == VersionLineage("1", 16)
 
 
 async def test_a_line_outlives_a_wiped_bus() -> None:
@@ -88,14 +88,14 @@ async def test_a_line_outlives_a_wiped_bus() -> None:
     await bench.publish(10)
     await bench.begin()
     await bench.publish(16, wipe=True)
-    assert await bench.line() == Line("1", 16)
+    assert await bench.line() == VersionLineage("1", 16)
 
 
 async def test_a_list_without_a_version_says_nothing() -> None:
     bench = Bench()
     await bench.publish(10)
     await bench.publish(0)
-    assert await bench.line() == Line("0", 0)
+    assert await bench.line() == VersionLineage("0", 0)
 
 
 async def test_epochs_name_their_line() -> None:

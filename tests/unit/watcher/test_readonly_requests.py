@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from flotilla_common.bus.interface import Message
-from flotilla_watcher.reading import REQUESTS, serve_reading
+from flotilla_watcher.readonly_requests import REQUESTS, serve_readonly
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 
@@ -26,7 +26,7 @@ class Bus(FakeBus):
 
 def asked(bus: Bus, verb: str, reply: str = INBOX, times: int = 1) -> list[bytes | None]:
     async def ask() -> list[bytes | None]:
-        await serve_reading(bus, FakeClock())
+        await serve_readonly(bus, FakeClock())
         message = Message(subject=f"reader.v1.{verb}", data=b"{}", reply=reply)
         return [await bus.servers[0].on_request(message) for _ in range(times)]
 
