@@ -35,7 +35,7 @@ RULES = (
 USES = {
     "WorkloadSpread": "booking.py, subsets.py",
     "SidecarSet": "cache.py, injection/inject.py",
-    "budget": "owners.py",
+    "PodUnavailableBudget": "owners.py",
 }
 """Other files that a step works with, by a word of its name."""
 
