@@ -38,7 +38,7 @@ FIRST = 2400
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Quiet files last: their cluster lives until the end."""
+    """Move the tests of quiet files to the end: their cluster lives until then."""
     items.sort(key=lambda item: unit(item.nodeid) == "quiet")
     files: set[Path] = set()
     for item in items:

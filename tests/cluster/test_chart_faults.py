@@ -47,7 +47,7 @@ async def web(flotilla: Release) -> AsyncIterator[Rollout]:
 
 
 def spread(flotilla: Release, replicas: int, shards: int = SHARDS) -> bool:
-    """All shards are held, as evenly as can be."""
+    """Report whether all shards are held, as evenly as possible."""
     shares = Counter(flotilla.held("cloneset").values())
     return len(shares) == replicas and sum(shares.values()) == shards and max(shares.values()) == shards // replicas
 

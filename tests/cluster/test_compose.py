@@ -61,7 +61,7 @@ class Set:
         return len(pods) == replicas and all(pod.ready and pod.image == image for pod in pods)
 
     def states(self) -> dict[str, tuple[str, int]]:
-        """State and exit code of each container."""
+        """Return state and exit code of each container."""
         lines = self.compose("ps", "--all", "--format", "json").splitlines()
         return {found["Service"]: (found["State"], found["ExitCode"]) for found in map(json.loads, lines)}
 

@@ -42,7 +42,7 @@ class Container(NamedTuple):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def helm(cluster: RealCluster) -> AsyncIterator[Helm]:
-    """OpenKruise in the middle of a rollout, a pull and two restarts."""
+    """Start OpenKruise in the middle of a rollout, a pull and two restarts; return helm."""
     push_images(cluster)
     await openkruise_pods.push_images(cluster, SERVER)
     runner = await openkruise.install(cluster, GOLDEN)
@@ -93,7 +93,7 @@ def status(cluster: RealCluster, kind: str, name: str) -> Mapping[str, Any]:
 
 
 def completed(cluster: RealCluster) -> bool:
-    """Both requests are, and the image is everywhere."""
+    """Report whether both requests are completed, and the image is on all nodes."""
     phases = {status(cluster, "crr", f"restart-{name}").get("phase") for name in (RESTARTED, WAITING)}
     return phases == {"Completed"} and status(cluster, "imagepulljob", "pull").get("succeeded") == 3
 
@@ -136,7 +136,7 @@ async def rolled_out(cluster: RealCluster, name: str, left: set[str]) -> None:
 
 
 async def given_back(helm: Helm, cluster: RealCluster) -> None:
-    """OpenKruise works again, and containers run on."""
+    """Check that OpenKruise works again, and containers have not restarted."""
     before = containers(cluster)
     assert "kruise-1.9.0" not in helm.run("list", "-A")
     helm.run("uninstall", "flotilla", "-n", NAMESPACE, "--no-hooks", "--wait", "--timeout", "120s")

@@ -48,7 +48,7 @@ def healthy(state: Path) -> dict[str, int]:
 
 
 def interfaces() -> set[str]:
-    """Cables of sets on this machine; each is named after the process of its switch."""
+    """Return the network links of sets on this machine; each is named after the process of its switch."""
     return set(re.findall(r"\bfl-\d+", run("ip", "-brief", "link")))
 
 
@@ -61,7 +61,7 @@ def mounts() -> str:
 
 
 async def assert_nothing_is_left(state: Path) -> None:
-    """No process, cable, mount or control group."""
+    """Check that no process, network link, mount or control group is left."""
     await eventually(lambda: not list(marked(state)))
     await eventually(lambda: not cut_off() and not cgroups.leftovers())
     assert str(state) not in mounts()

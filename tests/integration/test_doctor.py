@@ -42,7 +42,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def flotilla(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fleet]:
-    """All services on a control plane of their own."""
+    """Run all services on a control plane of their own."""
     async with control_plane(tmp_path_factory.mktemp("plane")) as cluster, fleet(cluster, SERVICES) as running:
         yield running
 
@@ -53,7 +53,7 @@ async def test_nothing_is_found_where_all_is_well(flotilla: Fleet) -> None:
 
 
 def plant_objects(flotilla: Fleet) -> None:
-    """Rights too few and too many, and what OpenKruise might have left."""
+    """Plant missing and excessive rights, and leftovers of OpenKruise."""
     cluster = flotilla.cluster
     cluster.kubectl("create", "-f", "-", stdin=LEFTOVERS.replace("NOW", micro_time(SystemClock().now())))
     cluster.kubectl("label", "namespace", NAMESPACE, "control-plane-")

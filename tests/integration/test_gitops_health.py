@@ -138,7 +138,7 @@ class Scene:
         return newest and all(status == step.finally_ and step.words in message for status, message in said)
 
     def _is_told_to_karmada(self, kind: str) -> None:
-        """Karmada calls healthy what needs no other cluster."""
+        """Check that Karmada reports as healthy what needs no other cluster."""
         for version in VERSIONS:
             document = self._object(kind, version)
             script = INTERPRETERS[kind, document["apiVersion"]]["healthInterpretation"]["luaScript"]

@@ -85,7 +85,7 @@ def sidecar_set(namespace: str, proxy: str) -> Json:
 
 
 def changes() -> dict[str, Change]:
-    """CloneSets and StatefulSets, each with what is changed about it."""
+    """Return CloneSets and StatefulSets, each with its change."""
     plain = cloneset(5, name="image", strategy=IN_PLACE | {"maxUnavailable": 2})
     env = cloneset(3, name="env", strategy=IN_PLACE | {"maxUnavailable": 1})
     half = cloneset(4, name="half", strategy=IN_PLACE | {"maxUnavailable": 1})
@@ -136,7 +136,7 @@ def listed(manifests: Sequence[Json]) -> str:
 
 
 def apply(space: Workspace, *manifests: Json) -> None:
-    """All of them at once."""
+    """Apply all of them at once."""
     space.kubectl("apply", "-f", "-", stdin=listed(manifests))
 
 
@@ -155,7 +155,7 @@ def planned(space: Workspace, flotilla: Fleet, *manifests: Json, bus: bool = Fal
 
 
 def versions(space: Workspace) -> set[tuple[str, str, str]]:
-    """All objects of the namespace and its SidecarSet, as they are."""
+    """Return all objects of the namespace and its SidecarSet, as they are."""
     found = [*space.read(OBJECTS)["items"], *space.read("sidecarsets")["items"]]
     ours = [one for one in found if one["metadata"].get("namespace", one["metadata"]["name"]) == space.name]
     return {(one["kind"], one["metadata"]["name"], one["metadata"]["resourceVersion"]) for one in ours}
@@ -238,7 +238,7 @@ def workloads(space: Workspace) -> list[Json]:
 
 
 def ended(space: Workspace, stories: dict[str, Json]) -> None:
-    """Everything is at the end that was foretold."""
+    """Report whether everything has reached the forecast end."""
     sets = {(story["kind"], name): story for name, story in stories.items() if name != space.name}
 
     def proxies() -> bool:

@@ -60,7 +60,7 @@ class Run:
         return all(page(port, "readyz")[0] == 200 for port in self.ports)
 
     def children(self) -> dict[int, str]:
-        """Command lines of all descendants, by pid."""
+        """Return the command lines of all descendants, by pid."""
         found: dict[int, str] = {}
         parents = [self.process.pid]
         while parents:
@@ -75,7 +75,7 @@ class Run:
         return next(pid for pid, command in self.children().items() if words in command)
 
     async def ends_with(self, number: int, code: int) -> None:
-        """Signal it; neither it nor anything that it started may be left."""
+        """Signal the process; wait until it and all its descendants have ended."""
         everything = [*self.children(), self.process.pid]
         self.process.send_signal(number)
         await eventually(lambda: self.process.poll() is not None)
@@ -132,7 +132,7 @@ async def one_rollout_is_one_trace(cluster: Cluster, traces: Collector, name: st
 
 
 def _orphans(traces: Collector, trace: str) -> list[str]:
-    """Spans whose parent did not arrive."""
+    """Return the spans whose parent did not arrive."""
     spans = traces.of(trace)
     known = {span.span_id for span in spans}
     return [span.name for span in spans if span.parent_id and span.parent_id not in known]
@@ -148,7 +148,7 @@ def lease_holder(cluster: Cluster) -> str:
 
 
 def released(cluster: Cluster, run: Run) -> bool:
-    """No lease is held by any service of this run. Runs that were killed may have left theirs held."""
+    """Report whether no service of this run holds a lease; runs that were killed may have left theirs held."""
     replicas = set(re.findall(r'"replica": ?"(\w+)"', run.log.read_text()))
     leases = cluster.read("leases", "-n", "kruise-system", "-l", "flotilla.kruise.io/service")["items"]
     held = {lease["spec"].get("holderIdentity", "").partition("-")[0] for lease in leases}

@@ -41,7 +41,7 @@ def plane_of(process: subprocess.Popen[str]) -> str:
 
 
 def left(folder: Path) -> list[str]:
-    """Programs of the shared plane that run."""
+    """Return the running programs of the shared plane."""
     folders = [folder, *folder.glob("plane-*")]
     return [process.name for one in folders for process in marked(one)]
 

@@ -380,7 +380,7 @@ def published(context: Context) -> list[str]:
 
 
 def _shared(first: Context, second: Context, count: int) -> bool:
-    """Each has its half; of an odd number one has one more."""
+    """Report whether each has half; of an odd number one has one more."""
     halves = sorted((len(published(first)), len(published(second))))
     return halves == [count // 2, count - count // 2]
 

@@ -93,7 +93,7 @@ def run(patterns: Sequence[str], seconds: int) -> None:
 
 
 def results() -> Iterator[tuple[str, str, str]]:
-    """(file, mutant, verdict) of every mutant."""
+    """Yield (file, mutant, verdict) of every mutant."""
     for path in sorted((WORK / "mutants" / "src").rglob("*.py.meta")):
         for name, code in json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"].items():
             yield str(path.relative_to(WORK / "mutants" / "src"))[: -len(".meta")], name, VERDICTS.get(code, CAUGHT)

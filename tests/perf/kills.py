@@ -19,7 +19,7 @@ class Victim:
     """A service with a workload of its kind, whose pods are deleted as the service dies."""
 
     def __init__(self, cluster: Cluster, seen: Recorder, service: str, pods: int, nodes: dict[str, str]) -> None:
-        """`pods` is how many the workload has; a DaemonSet has one on each of the `nodes`."""
+        """Prepare. `pods`: number of the workload's pods; a DaemonSet has one on each of the `nodes`."""
         self._cluster = cluster
         self._seen = seen
         self._service = service

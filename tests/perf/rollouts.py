@@ -89,7 +89,7 @@ class Pods:
         self._images[pod.metadata.uid] = image
 
     def ready(self, image: str) -> int:
-        """Pods that are Ready and run this image, or these: sorted, with commas."""
+        """Return how many pods are Ready and run this image, or these: sorted, with commas."""
         return self._ready[image]
 
     def __len__(self) -> int:
@@ -172,27 +172,27 @@ class Bench:
         return self._clock.monotonic() - started
 
     async def timed(self, change: Awaitable[object], condition: Callable[[], bool]) -> float:
-        """Seconds from the beginning of a change until the condition holds."""
+        """Return the seconds from the beginning of a change until the condition holds."""
         started = self._clock.monotonic()
         await change
         await self.pods.until(condition)
         return self._clock.monotonic() - started
 
     def cpu(self) -> float:
-        """CPU seconds of all Flotilla processes and NATS so far."""
+        """Return the CPU seconds of all Flotilla processes and NATS so far."""
         own = sum(member.cpu_seconds() for member in self.flotilla.members.values())
         return own + self.bus_cpu()
 
     def bus_cpu(self) -> float:
-        """CPU seconds of nats-server so far."""
+        """Return the CPU seconds of nats-server so far."""
         return cpu_seconds(self.flotilla.nats.process.pid)
 
     def memory(self) -> dict[str, float]:
-        """Resident memory of each service now, in MiB."""
+        """Return the resident memory of each service, in MiB."""
         return {name: member.rss_mib() for name, member in self.flotilla.members.items()}
 
     def bus_memory(self, field: str = "VmRSS") -> float:
-        """Resident memory of nats-server in MiB: now, or with `VmHWM` the most that it ever had."""
+        """Return the resident memory of nats-server in MiB: the present one, or with `VmHWM` the peak."""
         return memory_mib(self.flotilla.nats.process.pid, field)
 
     def pod_writes(self) -> float:
@@ -217,7 +217,7 @@ class Bench:
             await asyncio.gather(watching, return_exceptions=True)
 
     async def reaction(self, changes: Changes, name: str, replicas: int) -> float:
-        """Seconds from the arrival of a change of replicas at one watch to that of the new pod at another."""
+        """Return the seconds from the arrival of a change of replicas at one watch to the new pod at another."""
         before = len(self.pods)
         answer = await self.merge(CLONE_SET, name, {"replicas": replicas})
         generation = msgspec.json.decode(answer, type=CloneSet).metadata.generation
@@ -290,7 +290,7 @@ def _document(resource: Resource, name: str, spec: dict[str, object]) -> dict[st
 
 @asynccontextmanager
 async def bench(state_dir: Path, nodes: int = 10, services: Iterable[str] = SERVICES) -> AsyncGenerator[Bench]:
-    """Everything up and idle for the time of the block."""
+    """Run everything, idle at first, for the time of the block."""
     async with control_plane(state_dir, nodes=nodes, kubelet=KUBELET) as cluster, fleet(cluster, services) as flotilla:
         api = KubeClient(
             await load_config(Settings(kubeconfig=str(cluster.kubeconfig)), reader=read_here), user_agent="bench"

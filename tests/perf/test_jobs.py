@@ -144,7 +144,7 @@ class Runs:
 
 
 async def create_all(site: Bench, schedule: str) -> None:
-    """All AdvancedCronJobs, each with a Job of one pod."""
+    """Create all AdvancedCronJobs, each with a Job of one pod."""
     free = asyncio.Semaphore(AT_ONCE)
 
     async def create(number: int) -> None:

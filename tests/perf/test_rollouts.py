@@ -83,7 +83,7 @@ async def test_resident_memory_idle(site: Bench) -> None:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def latencies(site: Bench) -> list[float]:
-    """Milliseconds from a change of replicas to the first pod, in order of size."""
+    """Return the milliseconds from a change of replicas to the first pod, sorted."""
     await site.create(CLONE_SET, "probe", 1, OLD)
     await site.until(lambda: site.pods.ready(OLD) == 1)
     await site.quiet()

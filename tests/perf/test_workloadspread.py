@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bench]:
-    """No service makes pods: the test does, as if it were their controller."""
+    """Run the webhooks without services that create pods: the test acts as their controller."""
     async with (
         bench(tmp_path_factory.mktemp("perf"), services=("watcher", "topology")) as running,
         balanced_webhooks(running.flotilla, 2),

@@ -5,7 +5,7 @@ MUTATE, CHECK = "/mutate-pod", "/validate-pod"
 
 
 def calls(path: str) -> str:
-    """All calls of a path."""
+    """Return the series of all calls of a path."""
     return f'{_LATENCY}_count{{webhook="{path}"}}'
 
 

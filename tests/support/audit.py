@@ -41,7 +41,7 @@ class Write(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def ours(self) -> bool:
-        """Made by Flotilla, and not only tried."""
+        """Report whether Flotilla made the write, and not as a dry run."""
         return self.user_agent.startswith(OURS) and "dryRun=" not in self.request_uri
 
     @property
@@ -70,7 +70,7 @@ class AuditLog:
         )
 
     def ours(self) -> list[Write]:
-        """Flotilla's writes since the last call."""
+        """Return Flotilla's writes since the last call."""
         return [write for write in self._new() if write.ours]
 
     def _new(self) -> Iterator[Write]:

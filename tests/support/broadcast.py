@@ -60,12 +60,12 @@ def running(space: Workspace, name: str = NAME) -> list[Json]:
 
 
 def pods_of(space: Workspace, name: str = NAME) -> list[Json]:
-    """All pods of the job."""
+    """Return all pods of the job."""
     return [pod for pod in space.pods.values() if pod["metadata"].get("labels", {}).get("broadcastjob-name") == name]
 
 
 def is_active(pod: Json) -> bool:
-    """Neither ended nor going."""
+    """Report whether the pod is neither ended nor terminating."""
     return pod["status"].get("phase") not in ("Succeeded", "Failed") and not terminating(pod)
 
 
@@ -77,7 +77,7 @@ def end(space: Workspace, pods: Iterable[Json], phase: str = "Succeeded") -> Non
 
 
 def crowded(pods: Iterable[Json]) -> set[tuple[str, str]]:
-    """Jobs and nodes with two pods that are not going."""
+    """Return jobs and nodes with two pods that are not terminating."""
     seen: set[tuple[str, str]] = set()
     found: set[tuple[str, str]] = set()
     for pod in pods:

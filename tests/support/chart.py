@@ -23,11 +23,11 @@ class Rendered:
         self.objects = objects
 
     def of(self, kind: str) -> dict[str, Json]:
-        """All objects of a kind, by name."""
+        """Return all objects of a kind, by name."""
         return {one["metadata"]["name"]: one for one in self.objects if one["kind"] == kind}
 
     def names(self, kind: str) -> set[str]:
-        """Their names."""
+        """Return the names of all objects of a kind."""
         return set(self.of(kind))
 
     def one(self, kind: str, name: str) -> Json:

@@ -66,7 +66,7 @@ class Record:
                 print(f"the recording watch broke off: {error!r}")
 
     def pods(self) -> list[Pod]:
-        """All pods that are not gone."""
+        """Return all existing pods."""
         return list(self._pods.values())
 
     def _event(self, kind: str, pod: Pod) -> None:
@@ -207,7 +207,7 @@ def _seen(pod: Pod) -> str:
 
 @asynccontextmanager
 async def churning(cluster: Cluster, namespace: str, indexes: range) -> AsyncGenerator[Churn]:
-    """Nodes `node-<index>` in the pool of the namespace, and its pods on record, for the time of the block."""
+    """Create nodes `node-<index>` in the pool of the namespace, and record its pods, for the time of the block."""
     settings = Settings(kubeconfig=str(cluster.kubeconfig))
     api = KubeClient(await load_config(settings, reader=read_here), user_agent="churn")
     record = Record()

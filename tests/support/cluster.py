@@ -70,7 +70,7 @@ class Cluster:
         return reply.stdout
 
     def read(self, *arguments: str) -> dict[str, Any]:
-        """`kubectl get … -o json`."""
+        """Run `kubectl get … -o json`."""
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
 
     async def nats(self) -> NatsServer:

@@ -37,7 +37,7 @@ class Collector(ThreadingHTTPServer):
 
     @property
     def endpoint(self) -> str:
-        """Its base address."""
+        """Return the collector's base address."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def of(self, trace_id: str) -> list[Arrived]:

@@ -105,7 +105,7 @@ def inner(started: DockerContainer) -> Container:
 
 @contextmanager
 def removed(name: str) -> Generator[None]:
-    """There is no container of this name after the block, also when this process is killed in it."""
+    """Remove the container of this name after the block, also when this process is killed in it."""
     command = [sys.executable, "-m", __name__, name]
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, cwd=ROOT) as heir:
         yield

@@ -78,7 +78,7 @@ def begun(space: Workspace, count: int, kind: str = "Job") -> dict[str, Json]:
 
 
 def stop(space: Workspace, name: str = NAME) -> Json:
-    """Nothing more falls due; returns the object when its service has seen it."""
+    """Stop the schedule; return the object once its service has seen the change."""
     version = space.patch({"spec": {"schedule": YEARLY}}, name)["metadata"]["resourceVersion"]
     space.until(lambda: int(space.clone(name)["metadata"]["resourceVersion"]) >= int(version))
     return space.clone(name)

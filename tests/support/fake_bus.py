@@ -209,7 +209,7 @@ class FakeBus:
         return server
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 def takes(spec: StreamSpec, subject: str) -> bool:

@@ -51,7 +51,7 @@ class Wire:
         self._pumps: set[asyncio.Task[None]] = set()
 
     def reset(self) -> None:
-        """Every connection ends with a reset, now."""
+        """Reset every connection."""
         for writer in list(self._ends):
             writer.transport.abort()
 
@@ -181,7 +181,7 @@ class Fault:
     """Passes everything on. Its children spoil one of its steps, and call `strike` when they do."""
 
     async def before(self, spoilt: Spoilt, request: web.Request) -> web.StreamResponse | None:
-        """Before the request is passed on; an answer keeps it from being so."""
+        """Act before the request is passed on, which an answer prevents."""
         return None
 
     async def after(self, spoilt: Spoilt) -> None:

@@ -66,7 +66,7 @@ class Member:
         return sum(float(line.rpartition(" ")[2]) for line in lines)
 
     def log(self) -> str:
-        """Everything that it logged, under earlier processes of its name too."""
+        """Return the process's whole log, with that of earlier processes of its name."""
         return Path(self.process.log).read_text(encoding="utf-8")
 
     def state(self, lines: int = 5) -> str:
@@ -77,16 +77,16 @@ class Member:
         return "\n    ".join([runs, *missing, *troubles[-lines:]])
 
     def cpu_seconds(self) -> float:
-        """CPU time of the process so far."""
+        """Return the CPU time of the process so far."""
         return cpu_seconds(self.process.pid)
 
     def rss_mib(self) -> float:
-        """Resident memory now, in MiB."""
+        """Return the resident memory in MiB."""
         return memory_mib(self.process.pid, "VmRSS")
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process."""
+    """Return user and system time of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
@@ -175,7 +175,7 @@ class Fleet:
         reap(process.pid)
 
     async def terminate(self, name: str) -> None:
-        """SIGTERM, and wait for its end."""
+        """Send SIGTERM, and wait for the end of the process."""
         process = self.members.pop(name).process
         send(process, signal.SIGTERM)
 
@@ -186,11 +186,11 @@ class Fleet:
         await eventually(ended)
 
     def pause(self, name: str) -> None:
-        """SIGSTOP."""
+        """Send SIGSTOP."""
         send(self.members[name].process, signal.SIGSTOP)
 
     def resume(self, name: str) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         send(self.members[name].process, signal.SIGCONT)
 
     async def restart(self, name: str, *, wait: bool = True) -> Member:
@@ -238,7 +238,7 @@ class Fleet:
         await self.cluster.plane.start()
 
     async def healthy(self, seconds: float = 90) -> None:
-        """Every process runs and is ready, and none has logged a programming error."""
+        """Wait until every process is ready, and check that none has logged a programming error."""
         for name in list(self.members):
             await self.ready(name, seconds)
             log = self.members[name].log()
@@ -257,7 +257,7 @@ class Fleet:
 
 
 def install(cluster: Cluster, webhook_url: str) -> None:
-    """`flotilla install`, as a user runs it."""
+    """Run `flotilla install` as a user does."""
     command = [sys.executable, "-m", "flotilla_cli", "install", "--kubeconfig", str(cluster.kubeconfig)]
     reply = subprocess.run(
         [*command, "--webhook-url", webhook_url], capture_output=True, text=True, timeout=60, check=False
@@ -269,7 +269,7 @@ def install(cluster: Cluster, webhook_url: str) -> None:
 async def fleet(
     cluster: Cluster, services: Iterable[str] = SERVICES, flags: Iterable[str] = ()
 ) -> AsyncGenerator[Fleet]:
-    """All services, installed and ready, for the time of the block."""
+    """Run all services, installed and ready, for the time of the block."""
     flotilla = Fleet(cluster, await cluster.nats(), flags)
     try:
         await asyncio.to_thread(install, cluster, flotilla.webhook_url)

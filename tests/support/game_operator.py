@@ -126,7 +126,7 @@ class GameOperator:
         self.change(change)
 
     def probe(self) -> Json:
-        """`serviceQualities`: a PodProbeMarker whose result becomes the state of operations."""
+        """Create a PodProbeMarker for `serviceQualities`, whose result becomes the state of operations."""
         idle = {"state": "Succeeded", "labels": {STATE: "WaitToBeDeleted"}}
         one: Json = {
             "name": "idle",

@@ -65,16 +65,16 @@ class Release:
         return self._cluster
 
     def kubectl(self, *arguments: str, check: bool = True, timeout: float = 120) -> str:
-        """kubectl in Flotilla's own namespace."""
+        """Run kubectl in Flotilla's own namespace."""
         return self._cluster.kubectl("-n", NAMESPACE, *arguments, check=check, timeout=timeout)
 
     def pods(self, component: str = "") -> list[dict[str, Any]]:
-        """Flotilla's own pods, or those of one service."""
+        """Return Flotilla's own pods, or those of one service."""
         chosen = f"app.kubernetes.io/name=flotilla{f',app.kubernetes.io/component={component}' if component else ''}"
         return json.loads(self.kubectl("get", "pods", "-l", chosen, "-o", "json"))["items"]
 
     def ready(self, component: str, count: int) -> bool:
-        """Just this many pods of a service exist, and all are ready."""
+        """Report whether just this many pods of a service exist, and all are ready."""
         return [_is_ready(pod) for pod in self.pods(component)] == [True] * count
 
     def held(self, service: str) -> dict[str, str]:
@@ -90,17 +90,17 @@ class Release:
         await eventually(lambda: self.ready(service, replicas), 90)
 
     async def rolled_out(self, *workloads: str, seconds: int = 120) -> None:
-        """`kubectl rollout status` of each."""
+        """Run `kubectl rollout status` for each."""
         for workload in workloads:
             words = ("rollout", "status", workload, f"--timeout={seconds}s")
             await asyncio.to_thread(self.kubectl, *words, timeout=seconds + 30)
 
     def workloads(self) -> list[str]:
-        """Everything of ours that has pods, as `deployment.apps/flotilla-watcher`."""
+        """Return all our workloads with pods, as `deployment.apps/flotilla-watcher`."""
         return self.kubectl("get", "deploy,sts,ds", "-l", "app.kubernetes.io/name=flotilla", "-o", "name").split()
 
     async def healthy(self) -> None:
-        """All pods are ready, and no program has logged a programming error."""
+        """Wait until all pods are ready, and check that no program has logged a programming error."""
         await self.rolled_out(*self.workloads())
         for pod in self.pods():
             log = self.kubectl("logs", pod["metadata"]["name"], "--all-containers", "--prefix", check=False)
@@ -123,7 +123,7 @@ def settings(values: Mapping[str, Value]) -> Iterator[str]:
 
 
 async def helm(kubeconfig: Path | None = None) -> Helm:
-    """helm, got if it is not there."""
+    """Return helm, downloaded or built if missing."""
     program = await provide(["helm"], SystemClock(), say=print)
     return Helm(program("helm"), kubeconfig)
 

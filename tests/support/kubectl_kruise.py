@@ -31,7 +31,7 @@ class KubectlKruise:
     # rollout
 
     def status(self, kind: str, name: str) -> tuple[str, bool]:
-        """`rollout status --watch=false`: the line, and whether the rollout is done."""
+        """Run `rollout status --watch=false`: return the line, and whether the rollout is done."""
         return rollout_line(self.read(kind, name))
 
     def follow(self, kind: str, name: str, since: Json | None = None) -> list[str]:
@@ -52,33 +52,33 @@ class KubectlKruise:
         raise AssertionError(f"the watch ended: {lines}")
 
     def history(self, kind: str, name: str) -> list[tuple[int, str]]:
-        """`rollout history`: REVISION and CHANGE-CAUSE."""
+        """Run `rollout history`: return REVISION and CHANGE-CAUSE."""
         return [
             (one["revision"], one["metadata"].get("annotations", {}).get(CAUSE, "<none>"))
             for one in self._revisions(kind, name)
         ]
 
     def template_of(self, kind: str, name: str, revision: int) -> Json:
-        """`rollout history --revision=N`: the pod template that it prints."""
+        """Run `rollout history --revision=N`: return the printed pod template."""
         found = next(one for one in self._revisions(kind, name) if one["revision"] == revision)
         return found["data"]["spec"]["template"]
 
     def undo(self, kind: str, name: str, to_revision: int = 0) -> Json:
-        """`rollout undo`: the data of a revision is sent as a merge patch; without a number, of the last but one."""
+        """Run `rollout undo`: send the data of a revision as a merge patch; without a number, of the last but one."""
         revisions = self._revisions(kind, name)
         wanted = revisions[-2] if not to_revision else next(one for one in revisions if one["revision"] == to_revision)
         return self._patch(kind, name, wanted["data"])
 
     def pause(self, kind: str, name: str) -> Json:
-        """`rollout pause`."""
+        """Run `rollout pause`."""
         return self._set_paused(kind, name, paused=True)
 
     def resume(self, kind: str, name: str) -> Json:
-        """`rollout resume`."""
+        """Run `rollout resume`."""
         return self._set_paused(kind, name, paused=False)
 
     def approve(self, name: str) -> Json:
-        """`rollout approve rollout/NAME`: the step that waits is ready."""
+        """Run `rollout approve rollout/NAME`: mark the waiting step as ready."""
         body = {"status": {"canaryStatus": {"currentStepState": "StepReady"}}}
         return self._rest.send("PATCH", f"{self._rollouts()}/{name}/status", body, MERGE)
 
@@ -96,7 +96,7 @@ class KubectlKruise:
         return lines
 
     def restart(self, kind: str, name: str) -> Json:
-        """`rollout restart`: an annotation of the template; where pods are updated in place, a variable."""
+        """Run `rollout restart`: set an annotation of the template, or a variable where pods are updated in place."""
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         if in_place(self.read(kind, name)):
             return self.set_env(kind, name, RESTARTED_AT=now)
@@ -153,7 +153,7 @@ class KubectlKruise:
         return self._rest.send("PATCH", f"{self._path(kind, name)}/scale", {"spec": {"replicas": replicas}}, MERGE)
 
     def scaledown(self, name: str, *pods: str) -> Json:
-        """`scaledown CloneSet NAME --pods …`: names and replicas in one update, again after a conflict."""
+        """Run `scaledown CloneSet NAME --pods …`: set names and replicas in one update, again after a conflict."""
         while True:
             clone = self.read("CloneSet", name)
             clone["spec"]["replicas"] -= len(pods)
@@ -198,7 +198,7 @@ class KubectlKruise:
         return self._rest.send("POST", f"/apis/batch/v1/namespaces/{self._namespace}/jobs", body)
 
     def expose(self, kind: str, name: str, port: int) -> Json:
-        """`expose KIND NAME --port=…`: a Service with the labels of the selector."""
+        """Run `expose KIND NAME --port=…`: create a Service with the labels of the selector."""
         labels = self.read(kind, name)["spec"]["selector"]["matchLabels"]
         body: Json = {
             "apiVersion": "v1",
@@ -209,7 +209,7 @@ class KubectlKruise:
         return self._rest.send("POST", f"/api/v1/namespaces/{self._namespace}/services", body)
 
     def migrate_create(self, source: str, name: str) -> Json:
-        """`migrate CloneSet --from Deployment --create`: a CloneSet without pods, of the Deployment's template."""
+        """Run `migrate CloneSet --from Deployment --create`: create a CloneSet without pods of the same template."""
         spec = self._rest.send("GET", f"/apis/apps/v1/namespaces/{self._namespace}/deployments/{source}")["spec"]
         kept = {field: spec[field] for field in ("selector", "template")}
         return self._create("clonesets", "CloneSet", name, {"replicas": 0, **kept})
@@ -328,7 +328,7 @@ def in_place(found: Json) -> bool:
 
 
 def by_hand(cron_job: Json) -> Json:
-    """Metadata of a run that was started by hand: it names the schedule as an owner that is not its controller."""
+    """Return the metadata of a run started by hand: the schedule is an owner, but not its controller."""
     owner = {
         "apiVersion": cron_job["apiVersion"],
         "kind": cron_job["kind"],

@@ -21,7 +21,7 @@ TRIES = 60
 
 @contextmanager
 def taken_down(state: Path) -> Generator[None]:
-    """Nothing of the set in this folder is left after the block, also when this process is killed in it."""
+    """Take down the set in this folder after the block, also when this process is killed in it."""
     command = [sys.executable, "-m", __name__, str(state)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, cwd=ROOT) as heir:
         yield

@@ -54,7 +54,7 @@ class Services:
         await serve_reports(self.bus, NODE_POD_PROBES, NodePodProbeReport, self._probes)
 
     async def serve(self, node: str) -> None:
-        """Its copies are published anyway."""
+        """Do nothing: copies are published anyway."""
 
     async def put(self, resource: Resource, namespace: str, name: str, obj: object) -> None:
         headers = {subjects.OP: subjects.ADDED, subjects.EPOCH: "e1"}

@@ -109,7 +109,7 @@ class FakeRuntime:
         self.path = "/fake.sock"
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
     async def _reach(self) -> None:
         await asyncio.sleep(0.001)

@@ -87,7 +87,7 @@ class Observer:
         return [pod for pod in self.pods.values() if pod.active and _owner(pod) == cloneset]
 
     def ready(self, cloneset: str, image: str) -> int:
-        """Pods of the CloneSet that are Ready, and in which this image runs."""
+        """Return how many pods of the CloneSet are Ready and run this image."""
         return sum(
             pod.ready and _image(pod) == image and all(one.image == image for one in pod.status.container_statuses)
             for pod in self.of(cloneset)
@@ -137,7 +137,7 @@ class Observer:
         self._promises.append((promise, len(self.history)))
 
     def broken(self) -> list[str]:
-        """Every broken promise, in the order of the history."""
+        """Return every broken promise, in the order of the history."""
         found: list[str] = []
         for index, (promise, start) in enumerate(self._promises):
             later = [since for other, since in self._promises[index + 1 :] if other.cloneset == promise.cloneset]

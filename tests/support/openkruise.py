@@ -146,7 +146,7 @@ async def leave(cluster: Cluster, folder: Path, *, released: bool = False) -> He
 
 
 async def install(cluster: Cluster, folder: Path, *, released: bool = False) -> Helm:
-    """`helm install` of OpenKruise, without its admission. Returns helm."""
+    """Run `helm install` of OpenKruise, without its admission. Returns helm."""
     runner = await helm(cluster.kubeconfig)
     chart = cluster.plane.places.state_dir / "openkruise"
     openkruise_chart.write(chart, definitions(released=released), _configurations(folder))
@@ -162,7 +162,7 @@ def _established(definition: Json) -> bool:
 
 
 def admit(cluster: Cluster, runner: Helm) -> None:
-    """OpenKruise works: its pods run, its manager leads, and nothing is written that it does not admit."""
+    """Start OpenKruise: its pods run, its manager leads, and its admission decides about every write."""
     chart = cluster.plane.places.state_dir / "openkruise"
     lead(cluster)
     cluster.kubectl("rollout", "status", "-n", SYSTEM, "deploy/kruise-controller-manager", "--timeout=60s")
@@ -184,7 +184,7 @@ def lead(cluster: Cluster, seconds: int = 1) -> None:
 
 
 def read(folder: Path, *, released: bool = False) -> list[Json]:
-    """All objects, in time moved so that the newest moment of any is now: what expires has not expired."""
+    """Return all objects, with times moved so that the newest is now: no deadline has passed."""
     other = "v1beta1" if released else "v1alpha1"
     later = {f"{KINDS[kind][0]}.{other}.yaml" for kind in _LATER_BETA}
     files = [path for path in folder.glob("*.yaml") if "webhookconfigurations" not in path.name]

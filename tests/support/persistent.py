@@ -61,7 +61,7 @@ def places(space: Workspace) -> dict[str, str]:
 
 
 def recorded_as_placed(space: Workspace, replicas: int) -> bool:
-    """Every pod is ready, and its node is recorded."""
+    """Report whether every pod is ready, and its node is recorded."""
     found = {name: state["nodeName"] for name, state in records(space).items()}
     return len(found) == replicas and places(space) == found
 

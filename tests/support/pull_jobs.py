@@ -8,7 +8,7 @@ from tests.testkit.documents import Json
 
 
 def pull(space: Workspace, image: str, name: str = "pull", *, nodes: tuple[str, ...] = (), **spec: object) -> None:
-    """`kubectl create` of a job for these nodes, or for all, at once."""
+    """Run `kubectl create` of a job for these nodes, or for all, at once."""
     chosen = {"selector": {"names": list(nodes)}} if nodes else {}
     document = {
         "apiVersion": "apps.kruise.io/v1beta1",
@@ -31,7 +31,7 @@ def ended(space: Workspace, name: str = "pull", seconds: float = 60) -> Json:
 
 
 def counts(status: Json) -> dict[str, int]:
-    """Nodes by what became of the pull."""
+    """Return the counts of nodes by result of the pull."""
     return {name: status.get(name, 0) for name in ("desired", "active", "succeeded", "failed")}
 
 

@@ -68,7 +68,7 @@ async def kill_round(flotilla: Fleet, web: Rollout, dice: random.Random) -> tupl
 
 @asynccontextmanager
 async def under_one_holder(flotilla: Fleet) -> AsyncGenerator[None]:
-    """For the time of the block, have each service's processes hold their leases under one name."""
+    """Have each service's processes hold their leases under one name for the time of the block."""
     for service in SERVICES:
         await start_again(flotilla, service)
     await flotilla.healthy()

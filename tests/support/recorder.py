@@ -59,11 +59,11 @@ class Recorder:
         assert not self._failures, self._failures
 
     def begun(self) -> bool:
-        """Everything is watched: what happens from now on is recorded step by step."""
+        """Report whether everything is watched: later events are recorded step by step."""
         return not self._unlisted
 
     def listed(self, kind: str, documents: list[Json]) -> None:
-        """All objects of a kind at a moment: what is new, other or gone becomes an event."""
+        """Record a LIST of a kind: additions, changes and removals become events."""
         found = {key(document): document for document in documents}
         for where, known in list(self.objects.items()):
             if where[0] == kind and where not in found:
@@ -105,7 +105,7 @@ class Recorder:
             return True
 
     def moments(self, kind: str, namespace: str, since: int = 0) -> Iterator[dict[str, Json]]:
-        """All objects of a kind in a namespace by name, after each event from `since` on."""
+        """Yield all objects of a kind in a namespace by name, after each event from `since` on."""
         state: dict[str, Json] = {}
         for number, event in enumerate(list(self.events)):
             found, where, name = key(event.object)

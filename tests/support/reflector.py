@@ -17,7 +17,7 @@ class Sink(Protocol):
     """The receiver of the reflector's events, called from a thread of the reflector."""
 
     def listed(self, kind: str, documents: list[Json]) -> None:
-        """All objects at a moment."""
+        """Receive all objects at a moment."""
         ...
 
     def happened(self, change: str, document: Json) -> None:
@@ -25,7 +25,7 @@ class Sink(Protocol):
         ...
 
     def failed(self, reason: str) -> None:
-        """Nothing more comes."""
+        """Receive the final failure."""
         ...
 
 
@@ -64,7 +64,7 @@ class Reflector:
                 self._sink.failed(f"{self._resource.plural}: {error!r}")
 
     def _list(self) -> str:
-        """All objects; their version."""
+        """List all objects; return their version."""
         command = [*self._get, self._path]
         reply = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         if reply.returncode:

@@ -59,7 +59,7 @@ Trouble = Callable[[Exchange], Awaitable[web.StreamResponse]]
 
 
 def refuse(code: int) -> Trouble:
-    """Every request is answered with this code."""
+    """Answer every request with this code."""
 
     async def answer(exchange: Exchange) -> web.StreamResponse:
         return _refusal(code)
@@ -68,7 +68,7 @@ def refuse(code: int) -> Trouble:
 
 
 def hang(*kinds: str) -> Trouble:
-    """No request for these (nothing named: for anything) is answered until the trouble is over."""
+    """Hold all requests for these parts (default: all) until the trouble is over."""
 
     async def answer(exchange: Exchange) -> web.StreamResponse:
         if exchange.asked.kind in (kinds or (MANIFESTS, BLOBS)):

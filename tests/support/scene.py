@@ -21,7 +21,7 @@ class Installation(Protocol):
     def cluster(self) -> Cluster: ...
 
     async def healthy(self) -> None:
-        """Every service is ready, and none has logged a programming error."""
+        """Check that every service is ready, and none has logged a programming error."""
 
 
 Running = TypeVar("Running", bound=Installation)
@@ -64,7 +64,7 @@ class Scene(Generic[Running]):
         return await asyncio.to_thread(self.cluster.kubectl, *words, stdin=stdin, check=check, timeout=timeout)
 
     async def read(self, *arguments: str) -> dict[str, Any]:
-        """`kubectl get … -o json`."""
+        """Run `kubectl get … -o json`."""
         return json.loads(await self.kubectl("get", *arguments, "-o", "json"))
 
     async def create(self, *documents: dict[str, Any]) -> None:
@@ -125,7 +125,7 @@ class Rollout:
 
     @property
     def done(self) -> int:
-        """Pods that run the new image and are Ready."""
+        """Return how many pods run the new image and are Ready."""
         return self.place.seen.ready(self._name, self.image)
 
     async def finish(self, seconds: float = 120) -> None:

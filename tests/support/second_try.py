@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
-    """Innermost: the workers have ended, and the summary is still to come."""
+    """Retry failed tests: the workers have ended, and the summary is still to come."""
     result: None = yield
     complete = session.exitstatus == pytest.ExitCode.TESTS_FAILED and not (session.shouldfail or session.shouldstop)
     if complete and not hasattr(session.config, "workerinput"):
@@ -45,7 +45,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Both outcomes of each flaky test; the second one is printed where it ran, too."""
+    """Print both outcomes of each flaky test; the second one is printed where it ran, too."""
     flaky: list[pytest.TestReport] = terminalreporter.stats.get(FLAKY, [])
     for report in flaky:
         terminalreporter.write_sep("_", f"{report.nodeid}: the first try, which failed", yellow=True)

@@ -69,7 +69,7 @@ def subset_of(pod: Json) -> str:
 
 
 def cost_of(pod: Json) -> str:
-    """Its deletion cost; empty for none."""
+    """Return the pod's deletion cost; empty for none."""
     return pod["metadata"].get("annotations", {}).get(DELETION_COST, "")
 
 
@@ -84,7 +84,7 @@ def places(pods: Iterable[Json]) -> Counter[str]:
 
 
 def totals(space: Workspace) -> dict[str, tuple[int, int]]:
-    """Replicas and missing ones of each subset, by the status."""
+    """Return replicas and missing ones of each subset, by the status."""
     status = space.object(WORKLOAD_SPREAD.kind, NAME).get("status", {})
     return {one["name"]: (one["replicas"], one["missingReplicas"]) for one in status.get("subsetStatuses", [])}
 

@@ -38,7 +38,7 @@ def control_plane(program: Callable[[str], Path]) -> dict[str, Image]:
 
 
 def bus(program: Callable[[str], Path]) -> Image:
-    """nats-server, and the wget that Alpine has."""
+    """Return an image with nats-server, and wget as on Alpine."""
     wget = busybox()
     assert wget is not None, "busybox-static is one of the packages that real nodes need"
     return _image(program("nats-server"), {"usr/bin/wget": File(wget.read_bytes(), executable=True)})

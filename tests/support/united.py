@@ -88,7 +88,7 @@ def children(space: Workspace, template: str = "cloneSetTemplate") -> dict[str, 
 
 
 def replicas_of(space: Workspace, template: str = "cloneSetTemplate") -> dict[str, int]:
-    """`spec.replicas` of the children, by subset."""
+    """Return `spec.replicas` of the children, by subset."""
     return {name: child["spec"]["replicas"] for name, child in children(space, template).items()}
 
 

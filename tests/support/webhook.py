@@ -58,7 +58,7 @@ class Running:
         return json.loads(await self.kubectl("apply", "-o", "json", "-f", "-", stdin=json.dumps(document)))
 
     async def ca_bundles(self) -> set[str]:
-        """Every caBundle of both configurations and the CRD."""
+        """Return every caBundle of both configurations and the CRD."""
         bundles: set[str] = set()
         for kind, name in (
             ("mutatingwebhookconfigurations", MUTATING_CONFIGURATION),

@@ -62,7 +62,7 @@ class FakeWiring:
         self._tables: dict[Resource, Table[Any]] = {}
 
     def put(self, watch: Watch[T], *objects: T) -> None:
-        """There are these objects now."""
+        """Put these objects into the table."""
         for obj in objects:
             self.table(watch).apply(obj)
 
@@ -114,7 +114,7 @@ class FakeWiring:
         self.replanned.append((namespace, name))
 
     def confirm_deleted(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
-        """Answers at once."""
+        """Answer at once."""
         self.asked.append((key, uid))
         self.again(*asker)
         found = self.server.get((watch.resource, *key))

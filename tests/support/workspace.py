@@ -42,7 +42,7 @@ class Workspace:
         return self.cluster.kubectl("-n", self.name, *arguments, stdin=stdin)
 
     def read(self, *arguments: str) -> Json:
-        """`kubectl get … -o json`."""
+        """Run `kubectl get … -o json`."""
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
 
     def refused(self, *arguments: str, stdin: str = "") -> str:
@@ -52,12 +52,12 @@ class Workspace:
         return str(refusal.value)
 
     def apply(self, manifest: Json | str) -> Json:
-        """`kubectl apply`."""
+        """Run `kubectl apply`."""
         text = manifest if isinstance(manifest, str) else json.dumps(manifest)
         return self._remember(self.kubectl("apply", "-f", "-", "-o", "json", stdin=text))
 
     def patch(self, body: Json, name: str = "sample", kind: str = "") -> Json:
-        """`kubectl patch --type=merge`."""
+        """Run `kubectl patch --type=merge`."""
         line = ("patch", kind or self._word, name, "--type=merge", "-p", json.dumps(body), "-o", "json")
         return self._remember(self.kubectl(*line))
 
@@ -67,7 +67,7 @@ class Workspace:
         self._remember(self.kubectl("get", self._word, name, "-o", "json"))
 
     def json_patch(self, *operations: Json, name: str = "sample") -> Json:
-        """`kubectl patch --type=json` of a workload."""
+        """Run `kubectl patch --type=json` of a workload."""
         line = ("patch", self._word, name, "--type=json", "-p", json.dumps(operations), "-o", "json")
         return self._remember(self.kubectl(*line))
 
@@ -78,11 +78,11 @@ class Workspace:
         )
 
     def label(self, pod: str, *labels: str) -> None:
-        """`kubectl label --overwrite pod`: `key=value`, or `key-` to remove it."""
+        """Run `kubectl label --overwrite pod`: `key=value`, or `key-` to remove it."""
         self.kubectl("label", "--overwrite", "pod", pod, *labels)
 
     def annotate(self, pod: str, *annotations: str) -> None:
-        """`kubectl annotate --overwrite pod`."""
+        """Run `kubectl annotate --overwrite pod`."""
         self.kubectl("annotate", "--overwrite", "pod", pod, *annotations)
 
     def set_finalizers(self, pod: str, *finalizers: str) -> None:
@@ -109,7 +109,7 @@ class Workspace:
 
     @property
     def pods(self) -> dict[str, Json]:
-        """All pods of the namespace by name, also terminating ones."""
+        """Return all pods of the namespace by name, also terminating ones."""
         return {name: pod for (kind, where, name), pod in self._all() if (kind, where) == ("Pod", self.name)}
 
     def _all(self) -> list[tuple[tuple[str, str, str], Json]]:
@@ -120,7 +120,7 @@ class Workspace:
         return self._recorder.objects.get((kind, self.name, name), {})
 
     def objects(self, kind: str) -> list[Json]:
-        """All objects of a kind that is watched."""
+        """Return all objects of a watched kind."""
         return [found for (what, where, _), found in self._all() if (what, where) == (kind, self.name)]
 
     def pod(self, name: str) -> Json:
@@ -137,7 +137,7 @@ class Workspace:
         return status if status.get("observedGeneration", 0) >= self._generations.get(name, 1) else {}
 
     def progress(self, name: str = "sample") -> tuple[str, str]:
-        """Status and reason of the Progressing condition."""
+        """Return status and reason of the Progressing condition."""
         conditions = {condition["type"]: condition for condition in self.status(name).get("conditions", [])}
         found = conditions.get("Progressing", {})
         return found.get("status", ""), found.get("reason", "")
@@ -152,7 +152,7 @@ class Workspace:
         }
 
     def events(self) -> set[tuple[str, str, str]]:
-        """(type, reason, message) of all events about workloads."""
+        """Return (type, reason, message) of all events about workloads."""
         items = self.read("events", f"--field-selector=involvedObject.kind={self.workload.kind}")["items"]
         return {(item["type"], item["reason"], item["message"]) for item in items}
 
@@ -233,7 +233,7 @@ class Workspace:
         ]
 
     def first_updates(self, since: int, revision: str) -> list[str]:
-        """Names of pods in the order in which they reached a revision."""
+        """Return the names of pods in the order in which they reached a revision."""
         names = [
             event.object["metadata"]["name"] for event in self.history(since) if revision_of(event.object) == revision
         ]
@@ -313,7 +313,7 @@ def condition(pod: Json, kind: str) -> Json:
 
 
 def is_ready(pod: Json) -> bool:
-    """Condition Ready is True."""
+    """Report whether condition Ready is True."""
     return condition(pod, "Ready").get("status") == "True"
 
 
@@ -323,7 +323,7 @@ def available(pod: Json) -> bool:
 
 
 def restarts(pod: Json) -> int:
-    """Restarts of the first container."""
+    """Return the restarts of the first container."""
     return pod["status"]["containerStatuses"][0]["restartCount"]
 
 

@@ -8,7 +8,7 @@ import structlog
 
 @pytest.fixture(autouse=True)
 def logs_as_they_were() -> Iterator[None]:
-    """Commands and services configure the logs of their process, which is that of all tests."""
+    """Restore the log configuration: commands and services change that of the process, which all tests share."""
     before = structlog.get_config()
     yield
     structlog.configure(**before)

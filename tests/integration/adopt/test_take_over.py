@@ -78,14 +78,14 @@ def essence(document: Json) -> Json:
 
 
 def installation(cluster: Cluster) -> dict[str, Json]:
-    """OpenKruise's objects."""
+    """Return OpenKruise's objects."""
     names = [*CONFIGURATIONS, ROLE, *cluster.kubectl("get", "crd", "-o", "name").split()]
     found = {name: essence(cluster.read(name)) for name in names}
     return found | {name: essence(cluster.read(name, *SYSTEM)) for name in (MANAGER, DAEMON)}
 
 
 def objects(cluster: Cluster) -> dict[str, Json]:
-    """All objects of all kinds of OpenKruise that rest, as they are stored."""
+    """Return all objects of OpenKruise's kinds that have settled, as they are stored."""
     found: dict[str, Json] = {}
     for kind in openkruise.KINDS:
         where = openkruise.resource(kind, released=True)
@@ -277,7 +277,7 @@ def sidecars_and_copies(cluster: Cluster) -> dict[str, str]:
 
 
 def proxy(pod: Json) -> tuple[str, int]:
-    """Image and restarts of the sidecar."""
+    """Return image and restarts of the sidecar."""
     [status] = (one for one in pod["status"]["containerStatuses"] if one["name"] == "proxy")
     [container] = (one for one in pod["spec"]["containers"] if one["name"] == "proxy")
     return container["image"], status["restartCount"]

@@ -137,7 +137,7 @@ class Scene:
 
     @property
     def ended(self) -> list[Json]:
-        """The job's pods that have ended."""
+        """Return the job's pods that have ended."""
         return [pod for pod in pods_of(self.space) if pod["status"].get("phase") == "Succeeded"]
 
     def runs(self, schedule: str) -> list[str]:

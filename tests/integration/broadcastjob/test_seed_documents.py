@@ -30,14 +30,14 @@ def columns(space: Workspace, *words: str) -> list[dict[str, str]]:
 
 
 def check_table(space: Workspace, name: str, nodes: int) -> None:
-    """`kubectl get bcj` once all have succeeded."""
+    """Check the output of `kubectl get bcj` once all have succeeded."""
     (line,) = columns(space, "bcj")
     assert line.pop("AGE")
     assert line == {"NAME": name, "DESIRED": str(nodes), "ACTIVE": "0", "SUCCEEDED": str(nodes), "FAILED": "0"}
 
 
 def check_pods(space: Workspace, name: str, nodes: int) -> None:
-    """`kubectl get po -owide` once all have succeeded."""
+    """Check the output of `kubectl get po -owide` once all have succeeded."""
     pods = columns(space, "po", "-owide")
     assert len({pod["NODE"] for pod in pods}) == len(pods) == nodes
     for pod in pods:

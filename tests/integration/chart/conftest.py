@@ -9,5 +9,5 @@ from tests.support.helm import Helm, helm
 
 @pytest.fixture(scope="session")
 def chart() -> Helm:
-    """helm without a cluster. The first test of a machine that has none builds it."""
+    """Return helm without a cluster, built on first use."""
     return asyncio.run(helm())

@@ -42,7 +42,7 @@ BY_TYPE = {"string": "/other", "object": {"a": "b"}, "array": [{"a": "b"}]}
 
 
 def leaves(schema: dict[str, Any], path: str = "") -> dict[str, dict[str, Any]]:
-    """All values that have a default."""
+    """Return all values with a default."""
     found: dict[str, dict[str, Any]] = {}
     for name, value in schema.get("properties", {}).items():
         inner = {path + name: value} if "default" in value else leaves(value, f"{path}{name}.")

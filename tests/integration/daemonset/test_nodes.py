@@ -51,12 +51,12 @@ def in_pool(space: Workspace) -> Json:
 
 
 def restrict(space: Workspace, node: str, *taints: str) -> None:
-    """`kubectl taint`."""
+    """Run `kubectl taint`."""
     space.cluster.kubectl("taint", "node", node, *taints)
 
 
 def label(space: Workspace, node: str, *labels: str) -> None:
-    """`kubectl label --overwrite`."""
+    """Run `kubectl label --overwrite`."""
     space.cluster.kubectl("label", "--overwrite", "node", node, *labels)
 
 
@@ -137,7 +137,7 @@ def test_what_it_costs(space: Workspace, own: Own):
 
 
 def mine(space: Workspace, own: Own) -> list[Write]:
-    """Flotilla's writes in the namespace since the last call."""
+    """Return Flotilla's writes in the namespace since the last call."""
     return [write for write in own.audit.ours() if write.object_ref.namespace == space.name]
 
 

@@ -21,7 +21,7 @@ PATIENCE = 90  # seconds: real containers have a grace period
 
 
 def apply(space: Workspace, manifest: str, said: str) -> None:
-    """`kubectl apply -f FILE`, and what it prints."""
+    """Run `kubectl apply -f FILE`, and check its output."""
     assert space.kubectl("apply", "-f", "-", stdin=manifest) == f"daemonset.apps.kruise.io/nginx {said}\n"
     space.apply(manifest)  # again, without a change: the generation is read
 
@@ -39,7 +39,7 @@ def started(space: Workspace, manifest: str) -> dict[str, Json]:
 
 
 def table(text: str) -> list[list[str]]:
-    """Rows of a printed table."""
+    """Return the rows of a printed table."""
     return [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
 
 

@@ -212,7 +212,7 @@ def test_changes_of_type_apply_to_the_next_update(space: Workspace):
 
 
 def typed(kind: str, new: str) -> Json:
-    """Another type of rolling update, and another image, in one change."""
+    """Return a change to another type of rolling update, and to another image."""
     containers = [{"name": "nginx", "image": new}]
     return {
         "spec": {

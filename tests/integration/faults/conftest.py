@@ -15,7 +15,7 @@ FLAGS = ["--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def flotilla(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fleet]:
-    """All services, with a bus and a control plane of their own."""
+    """Run all services, with a bus and a control plane of their own."""
     async with control_plane(tmp_path_factory.mktemp("plane")) as cluster, fleet(cluster, flags=FLAGS) as running:
         yield running
 

@@ -87,7 +87,7 @@ async def flotilla(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fl
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def place(flotilla: Fleet) -> AsyncIterator[Scene]:
-    """All bad CloneSets at once."""
+    """Create all bad CloneSets at once."""
     async with scene(flotilla) as made:
         documents = [broken(name, **spec) for name, (spec, _) in HOPELESS.items()]
         await made.create(*documents, *(broken(name, **spec) for name, spec in TOLERABLE.items()))

@@ -35,7 +35,7 @@ class Act(msgspec.Struct):
 
 @asynccontextmanager
 async def acts(flotilla: Fleet) -> AsyncIterator[list[Act]]:
-    """Every write that the service makes during the block."""
+    """Yield a list of every write that the service makes during the block."""
     seen: list[Act] = []
 
     def take(message: Message) -> None:

@@ -74,7 +74,7 @@ async def test_webhook_restarts_all_the_time(flotilla: Fleet) -> None:
 
 
 async def system(place: Scene, *arguments: str) -> str:
-    """kubectl in Flotilla's own namespace."""
+    """Run kubectl in Flotilla's own namespace."""
     return await place.kubectl(*arguments, "-n", "kruise-system")
 
 

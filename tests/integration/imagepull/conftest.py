@@ -110,7 +110,7 @@ class PullSpace(Workspace):
         return reply.stdout
 
     def ready(self) -> None:
-        """Every node has its NodeImage."""
+        """Wait until every node has its NodeImage."""
         self.until(lambda: all(self.seen("NodeImage", node) for node in self.nodes), 40)
 
 

@@ -17,7 +17,7 @@ def images(*names: str, **spec: object) -> Json:
 
 
 def children(space: PullSpace) -> dict[str, str]:
-    """Names of the list's jobs by image."""
+    """Return the names of the list's jobs by image."""
     items = space.read("imagepulljobs")["items"]
     return {item["spec"]["image"]: item["metadata"]["name"] for item in items}
 

@@ -8,7 +8,7 @@ FLAGS = ("--feature-gates=PreDownloadImageForInPlaceUpdate=true",)
 
 
 def jobs(space: PullSpace) -> dict[str, str]:
-    """Images of the namespace's jobs by name."""
+    """Return the images of the namespace's jobs by name."""
     return {item["metadata"]["name"]: item["spec"]["image"] for item in space.read("imagepulljobs")["items"]}
 
 

@@ -212,7 +212,7 @@ async def test_a_drain_waits_for_the_budget(space: Workspace) -> None:
 
 
 def bound(node: str, names: Sequence[str], image: str = "nginx:alpine") -> str:
-    """Pods without a controller on a node that may be new, as JSON."""
+    """Return pods without a controller on a node that may be new, as JSON."""
     made = bare(names)
     for pod in made["items"]:
         pod["spec"] |= {

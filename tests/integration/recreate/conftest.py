@@ -118,7 +118,7 @@ class Space:
         return identity
 
     def request(self, *containers: str, name: str = "restart", pod: str = "web", **fields: Any) -> Json:
-        """`kubectl create` of a request; returns what the create call returns."""
+        """Run `kubectl create` of a request; return the created object."""
         text = json.dumps(request(*containers, name=name, pod=pod, **fields))
         return json.loads(self.kubectl("create", "-f", "-", "-o", "json", stdin=text))
 

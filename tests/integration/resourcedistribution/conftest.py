@@ -46,7 +46,7 @@ class Place:
         return {"list": [{"name": self.at(letter)} for letter in letters]}
 
     def apply(self, manifest: Json | str) -> None:
-        """`kubectl apply`."""
+        """Run `kubectl apply`."""
         text = manifest if isinstance(manifest, str) else json.dumps(manifest)
         self.cluster.kubectl("apply", "-f", "-", stdin=text)
 

@@ -64,7 +64,7 @@ class Everywhere:
         raise AssertionError(f"{TRIES} values were everywhere before they were looked at")
 
     async def end(self) -> None:
-        """Everything is as it should be, and nothing was written twice."""
+        """Wait until everything has settled, and check that nothing was written twice."""
         await eventually(self._rests, PATIENCE)
         values = self._values()
         assert values.pop(THEIRS) == "mine"

@@ -67,7 +67,7 @@ def with_strategy(manifest: str, part: str) -> str:
 
 
 def table(text: str) -> list[list[str]]:
-    """Rows of a printed table."""
+    """Return the rows of a printed table."""
     return [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
 
 
@@ -76,7 +76,7 @@ def one_by_one(manifest: str) -> str:
 
 
 def apply(space: Workspace, manifest: str, said: str = "configured") -> None:
-    """`kubectl apply -f FILE`, and what it prints."""
+    """Run `kubectl apply -f FILE`, and check its output."""
     assert space.kubectl("apply", "-f", "-", stdin=manifest) == f"statefulset.apps.kruise.io/web {said}\n"
     space.apply(manifest)  # again, without a change: the generation is read
 
@@ -93,7 +93,7 @@ def updated(space: Workspace, replicas: int = 5) -> None:
 
 
 def first_updated(space: Workspace, mark: int) -> list[int]:
-    """Ordinals in the order in which their pods got the update revision."""
+    """Return the ordinals in the order in which their pods got the update revision."""
     return [int(name[4:]) for name in space.first_updates(mark, space.status("web")["updateRevision"])]
 
 
@@ -310,7 +310,7 @@ def test_migration_of_an_image_with_a_tag(space: Workspace):
 
 
 def moved_over(space: Workspace, manifest: str) -> set[tuple[str, str, str, str]]:
-    """Pods of a built-in set, and a set of ours in its place."""
+    """Create pods of a built-in set, and replace the set by ours."""
     assert space.kubectl("apply", "-f", "-", stdin=manifest) == "statefulset.apps/sample created\n"
     space.until(lambda: len(space.pods) == 2 and all(map(is_ready, space.pods.values())))
     before, built_in = {identity(pod) for pod in space.pods.values()}, space.read("sts", "sample")

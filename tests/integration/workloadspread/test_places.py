@@ -38,7 +38,7 @@ def zones_of(pod: Json) -> list[str]:
 
 
 def has_event(space: Workspace, reason: str) -> bool:
-    """There is an event about the WorkloadSpread with this reason."""
+    """Report whether there is an event about the WorkloadSpread with this reason."""
     items = space.read("events", f"--field-selector=involvedObject.name={NAME},reason={reason}")["items"]
     return bool(items)
 

@@ -78,7 +78,7 @@ async def until(space: Workspace, check: Callable[[], bool], seconds: float = 90
 
 
 def evict(space: Workspace, name: str) -> None:
-    """Through the API for it, as a drain does."""
+    """Evict through the API for it, as a drain does."""
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": space.name}}
     path = f"/api/v1/namespaces/{space.name}/pods/{name}/eviction"
     space.cluster.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(body), check=False)

@@ -126,7 +126,7 @@ FIELDS = st.tuples(_fields(0, 59), _fields(0, 23), _fields(1, 31), _fields(1, 12
 
 @cache
 def _minutes(zone: str, day: str) -> list[tuple[datetime, datetime]]:
-    """All minutes of a day and a half with the change, in UTC and by the clocks of the zone."""
+    """Return all minutes of a day and a half with the change, in UTC and by the clocks of the zone."""
     begin = datetime.fromisoformat(day).replace(tzinfo=UTC)
     moments = [begin + timedelta(minutes=minute) for minute in range(DAY_AND_A_HALF)]
     return [(moment, moment.astimezone(ZoneInfo(zone))) for moment in moments]

@@ -111,7 +111,7 @@ class World:
 
     @property
     def last_run(self) -> str:
-        """`10:01:00`; empty before the first."""
+        """Return the last run as `10:01:00`; empty before the first."""
         return self.status.get("lastScheduleTime", "")[11:19]
 
     @property
@@ -140,12 +140,12 @@ class World:
         return text.removeprefix("the next run is due at ")
 
     def due(self, name: str) -> str:
-        """`10:01:00` on the day, with the date on others."""
+        """Return when the run was due: `10:01:00` on the day, with the date on others."""
         moment = datetime.fromtimestamp(int(name.rpartition("-")[2]), UTC)
         return f"{moment:%H:%M:%S}" if moment.date() == at("10:00").date() else f"{moment:%m-%d %H:%M}"
 
     def set_clock(self, clock: str | datetime) -> None:
-        """Nothing else happens."""
+        """Set the clock, without any pass."""
         moment = at(clock) if isinstance(clock, str) else clock
         self.wiring.clock.time = (moment - fake_clock.START).total_seconds()
 

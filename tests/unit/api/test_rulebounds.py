@@ -25,7 +25,7 @@ def tenants(count: int, expression: str = "") -> set[PodRule]:
 
 
 def selecting(count: int) -> set[PodRule]:
-    """SidecarSets with as many selectors of namespaces."""
+    """Return the rules of SidecarSets with as many selectors of namespaces."""
     return {
         PodRule(f"SidecarSet {n}", "e", namespace_labels=f'{{"matchLabels":{{"team":"{n}"}}}}') for n in range(count)
     }

@@ -120,7 +120,7 @@ class Planned:
 
     @property
     def created(self) -> list[str]:
-        """The nodes that get a pod."""
+        """Return the nodes that get a pod."""
         bodies = [action.body for action in self.actions if isinstance(action, Create)]
         return [node_of(body) for body in bodies]
 

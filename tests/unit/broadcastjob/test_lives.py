@@ -89,7 +89,7 @@ class World:
         return [name for name, pod in self.pods.items() if pod["status"]["phase"] in phases]
 
     def step(self, what: str, number: int) -> None:
-        """Something happens."""
+        """Apply one event."""
         names = sorted(self.pods)
         chosen = names[number % len(names)] if names else ""
         spot = f"n{1 + number % NODES}"

@@ -56,7 +56,7 @@ class Faltering(Server):
     """Breaks off one connection in the middle of its beginning."""
 
     def __init__(self, number: int, at: bytes, ends: bool) -> None:
-        """`at`: the last input on connection `number`, which the server then ends or leaves open."""
+        """Prepare. `at`: the last input on connection `number`, which the server then ends or leaves open."""
         super().__init__(GUARDED)
         self._number = number
         self._at = at

@@ -56,7 +56,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def closing(output: str) -> str:
-    """pytest's last line, without the time."""
+    """Return pytest's last line, without the time."""
     return output.splitlines()[-1].rpartition(" in ")[0]
 
 

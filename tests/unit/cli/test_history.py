@@ -54,7 +54,7 @@ def wish(seconds: float, generation: int = 2, action: str = "update", **more: An
 
 
 def decision(seconds: float, *reasons: str, generation: int = 2, errors: tuple[str, ...] = (), **numbers: int) -> Why:
-    """Reasons as `state Code: text`."""
+    """Build a decision from reasons as `state Code: text`."""
     parted = (one.replace(": ", " ", 1).split(" ", 2) for one in reasons)
     given = tuple(Reason(State(state), code, text) for state, code, text in parted)
     failures = tuple(Failure("scale", text) for text in errors)

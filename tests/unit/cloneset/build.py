@@ -147,7 +147,7 @@ def pod(
 
 
 def pods(notation: str, *, on_way_out: bool = False) -> list[Pod]:
-    """Pods in the notation of the worked examples; named o1, o2, …, n1, n2, … in order."""
+    """Return pods by the notation of the worked examples; named o1, o2, …, n1, n2, … in order."""
     made: list[Pod] = []
     numbers = {"o": 0, "n": 0}
     for token in notation.split():

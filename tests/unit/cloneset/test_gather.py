@@ -45,7 +45,7 @@ def job(name: str, *owners: dict[str, Any], **metadata: Any) -> ImagePullJob:
 
 
 def gatherer_of(wiring: FakeWiring, options: Options) -> Gatherer:
-    """Two namespaces, and two owners in each table."""
+    """Build a gatherer over two namespaces, and two owners in each table."""
     gatherer = Gatherer(wiring, options)
     old, new = revisions()
     wiring.put(CLONE_SETS, cloneset().build(), changed(cloneset().build(), name="other", uid="u2"))

@@ -52,7 +52,7 @@ class Storm:
         }
 
     def disturb(self) -> None:
-        """Something happens to the CloneSet, or to a pod."""
+        """Apply a random event to the CloneSet, or to a pod."""
         if self.dice.random() < 0.5:
             self._change_spec(self.dice.choice(("replicas", "template", "strategy", "paused", "podsToDelete", "", "")))
         elif self.world.pods:
@@ -123,7 +123,7 @@ class Storm:
         self.world.tick({name for name in sorted(alive) if self.dice.random() < luck})
 
     def let_go(self) -> None:
-        """Users answer all hooks."""
+        """Release all hooks as users do."""
         for pod in self.world.pods:
             labels = pod["metadata"]["labels"]
             if labels.get(STATE) in ("PreparingDelete", "PreparingUpdate") and labels.pop("hold", None):
@@ -134,7 +134,7 @@ class Storm:
                 self.world.touch(pod)
 
     def calm(self) -> None:
-        """No more disturbances, until nothing moves."""
+        """Run passes without further events until nothing changes."""
         self.builder.spec["updateStrategy"]["rollingUpdate"]["paused"] = False
         self.world.change(self.builder)
         for _ in range(300):
@@ -164,7 +164,7 @@ def test_storm(seed: int) -> None:
 
 
 def assert_claims_follow_pods(storm: Storm) -> None:
-    """Without reuse, the CloneSet owns the claims of its pods and no others."""
+    """Check that without reuse the CloneSet owns the claims of its pods and no others."""
     spec, instance = storm.builder.spec, "apps.kruise.io/cloneset-instance-id"
     if "volumeClaimTemplates" not in spec or spec["scaleStrategy"]["enablePVCReuse"]:
         return

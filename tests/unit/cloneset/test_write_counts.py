@@ -11,7 +11,7 @@ RECREATED = ("patch", "delete")
 
 
 def running(builder: CloneSetBuilder) -> World:
-    """All pods on the first template, available."""
+    """Return a world with all pods on the first template, available."""
     world = World(builder.template(template("nginx:1")))
     world.settle()
     assert world.available() == builder.spec["replicas"]

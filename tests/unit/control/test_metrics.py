@@ -48,7 +48,7 @@ SERIES = [
 
 @pytest.fixture(scope="module", autouse=True)
 def moved() -> None:
-    """Everything has been used once, so that every family has a series."""
+    """Use everything once, so that every family has a series."""
     prometheus_client.disable_created_metrics()
     controller = metrics.ControllerMetrics("test-controller", ManualClock(), 3)
     with controller.running():

@@ -23,7 +23,7 @@ def queue(clock: ManualClock) -> KeyedQueue[str]:
 
 
 async def drain(queue: KeyedQueue[str]) -> list[str]:
-    """Everything that is ready now."""
+    """Take all keys that are ready."""
     found: list[str] = []
     while True:
         try:

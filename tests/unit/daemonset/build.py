@@ -230,7 +230,7 @@ def writes(builder: Builder, found: Iterable[Pod] | str = (), **more: Any) -> st
 
 
 def _short(name: str) -> str:
-    """`2A` of the pod `d-2A0`, and of others all behind the name of the set."""
+    """Return `2A` for the pod `d-2A0`, and for others the rest of the name behind that of the set."""
     rest = name.removeprefix("d-")
     match = re.fullmatch(r"(\d+[A-C])\d+", rest)
     return match[1] if match else rest

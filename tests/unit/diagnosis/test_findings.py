@@ -57,7 +57,7 @@ def event(reason: str, message: str, at: float = 10) -> Json:
 
 
 async def sentences(api: FakeApi, *pods: Pod) -> tuple[list[str], list[str], set[str]]:
-    """(of pods that do not serve, of pods that may not for long, what may not be read)."""
+    """Return the sentences (of pods that do not serve, of pods at risk, of missing rights)."""
     surveyor = Surveyor(cast("Api", api))
     found = await find(pods, around(), surveyor)
     return [one.sentence for one in found.groups], [one.sentence for one in found.unstable], surveyor.denied

@@ -87,7 +87,7 @@ def cause_codes() -> set[str]:
 
 
 def finding_codes() -> set[str]:
-    """All codes of `flotilla doctor`: given by name, as the first argument of a check's own helper, or in a tuple."""
+    """Return all codes of `flotilla doctor`: given by name, as first argument of a check's helper, or in a tuple."""
     found: set[str] = set()
     for path, tree in SOURCES.items():
         if "doctor" in path.parts:
@@ -142,7 +142,7 @@ def anchors(text: str) -> set[str]:
 
 
 def commands() -> list[tuple[str, str]]:
-    """(page, command line) of every `flotilla …` in a fenced block."""
+    """Return (page, command line) of every `flotilla …` in a fenced block."""
     found: list[tuple[str, str]] = []
     for page in PAGES:
         for language, block in _FENCE.findall(page.read_text(encoding="utf-8")):
@@ -212,7 +212,7 @@ def test_metrics_are_described():
 
 
 def definitions() -> set[str]:
-    """Names of classes and functions in all sources, methods also as `Class.method`."""
+    """Return the names of classes and functions in all sources, methods also as `Class.method`."""
     found: set[str] = set()
     for tree in SOURCES.values():
         for node in ast.walk(tree):

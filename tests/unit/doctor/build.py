@@ -99,7 +99,7 @@ def definition(name: str = "clonesets.apps.kruise.io") -> Json:
 
 
 def all_definitions(**changed: Json) -> dict[str, Json]:
-    """All CRDs by name."""
+    """Return all CRDs by name."""
     conditions = [{"type": one, "status": "True"} for one in ("NamesAccepted", "Established")]
     made = [one for one in _documents() if one["kind"] == "CustomResourceDefinition"]
     status = {"status": {"conditions": conditions}}
@@ -113,7 +113,7 @@ def bundle(age: timedelta = timedelta(days=1)) -> str:
 
 
 def configurations(authority: str = "") -> list[Json]:
-    """Both, as the running webhook keeps them."""
+    """Return both configurations, as the running webhook keeps them."""
     return [trusting(one, authority or bundle()) for one in _documents() if "webhooks" in one]
 
 
@@ -198,7 +198,7 @@ def node(name: str, *, ready: bool = True, taints: Sequence[Json] = ()) -> Json:
 
 
 def node_lease(name: str, ahead: float = -3) -> Json:
-    """Its lease, renewed with a clock that is so far ahead."""
+    """Return a node's lease, renewed with a clock that is `ahead` seconds fast."""
     return {"metadata": {"name": name}, "spec": {"renewTime": micro_time(NOW + timedelta(seconds=ahead))}}
 
 

@@ -22,7 +22,7 @@ Step = Callable[[World], None]
 
 
 def on_pod(act: Callable[[World, str], None]) -> st.SearchStrategy[Step]:
-    """Something that happens to one of the pods, if there is one of that number."""
+    """Return a step on one of the pods, if there is one of that number."""
     return st.integers(1, 6).map(lambda number: lambda world: act(world, f"p{number}"))
 
 
@@ -136,7 +136,7 @@ def test_walks(steps: list[Step]):
 
 
 def end(world: World) -> None:
-    """Everything settles, including the job: with all pods done, or at its deadline."""
+    """Let everything settle, including the job: with all pods done, or at its deadline."""
     world.catch_up()
     world.change(paused=False, parallelism=1, replicas=None)
     for _ in range(8):

@@ -127,7 +127,7 @@ class World:
         return status.match, status.running, status.succeeded, status.failed, status.waiting
 
     def conditions(self, name: str = "j") -> dict[str, str]:
-        """Reasons by type."""
+        """Return the reasons of conditions by type."""
         assert all(one.status == "True" for one in self.status(name).conditions)
         return {one.type: one.reason for one in self.status(name).conditions}
 

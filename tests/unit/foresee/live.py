@@ -25,7 +25,7 @@ class Shelf(Reader):
     """Objects by kind, read as the apiserver is."""
 
     def __init__(self, objects: dict[str, list[Json]], forbidden: frozenset[str] = frozenset()) -> None:
-        """`forbidden`: plurals of what may be read in the namespace alone."""
+        """Prepare. `forbidden`: plurals that may be read in the namespace only."""
         self._objects = objects
         self._forbidden = forbidden
         self.refused: dict[str, str] = {}

@@ -44,7 +44,7 @@ def child(image: str, parent: ImageListPullJob, *, label: str | None = None, **s
 
 
 def made(result: Plan) -> list[str]:
-    """Images of the jobs that are created."""
+    """Return the images of the jobs that are created."""
     bodies = [cast("Json", getattr(action, "body", {})) for action in actions(result)]
     return [body["spec"]["image"] for body in bodies if body.get("kind") == "ImagePullJob"]
 

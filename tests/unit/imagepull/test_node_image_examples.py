@@ -34,7 +34,7 @@ def passed(image: NodeImage | None = None, on: Any = "node", **members: Any) -> 
 
 
 def tags_after(plan: Plan, image: NodeImage) -> Json:
-    """Spec images after the pass."""
+    """Return the spec's images after the pass."""
     before = msgspec.to_builtins(image.spec.images)
     for action in actions(plan):
         body: Any = getattr(action, "body", {})

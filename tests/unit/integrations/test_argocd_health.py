@@ -372,7 +372,7 @@ LEAVES = st.none() | st.booleans() | st.integers(-(2**31), 2**31) | st.floats() 
 
 
 def fields(schema: Json) -> st.SearchStrategy[Any]:
-    """Values in the place of what the schema has: often of its shape, often of any other."""
+    """Return a strategy of values for the schema: often of its shape, often of any other."""
     if "properties" in schema:
         own = {name: fields(one) for name, one in schema["properties"].items()}
         shaped: st.SearchStrategy[Any] = st.fixed_dictionaries({}, optional=own)

@@ -297,7 +297,7 @@ SITUATIONS: list[Callable[[], Plan]] = [
 
 
 def text(plans: Any) -> str:
-    """Plans as they are kept."""
+    """Return the plans as they are stored."""
     return msgspec.json.format(msgspec.json.encode(plans, order="sorted"), indent=1).decode() + "\n"
 
 

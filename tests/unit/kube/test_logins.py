@@ -287,7 +287,7 @@ async def test_services_read_in_a_process_of_its_own(tmp_path: Path) -> None:
 
 
 def ended(pid: int) -> bool:
-    """Gone, or dead and not buried by init yet."""
+    """Report whether the process is gone, or a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except OSError:

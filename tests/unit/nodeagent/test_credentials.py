@@ -24,7 +24,7 @@ def keyring_of(*secrets: PullSecret) -> Keyring:
 
 
 def ring(*keys: str) -> Keyring:
-    """Each key's password is the key."""
+    """Return a keyring in which each key's password is the key."""
     return keyring_of(secret(CONFIG_JSON, {"auths": {key: {"username": "u", "password": key} for key in keys}}))
 
 

@@ -24,7 +24,7 @@ def record(node: int, *keys: str, **annotations: str) -> PodState:
 
 
 async def running(replicas: int = 3) -> World:
-    """Row 1."""
+    """Return the world of row 1."""
     world = World()
     world.workload(replicas)
     world.pods(*range(replicas))

@@ -62,7 +62,7 @@ class World:
     def workload(
         self, replicas: int, annotations: Mapping[str, str] | None = None, *, api: str = APPS, **more: Any
     ) -> None:
-        """There is this workload `s`; `uid` and `deletionTimestamp` go into its metadata, the rest into its spec."""
+        """Store workload `s`; `uid` and `deletionTimestamp` go into its metadata, the rest into its spec."""
         meta: Json = {"name": "s", "namespace": "n", "annotations": dict(ASKS if annotations is None else annotations)}
         for key in ("uid", "deletionTimestamp"):
             if key in more:
@@ -78,7 +78,7 @@ class World:
             self.wiring.server.pop((watch.resource, "n", "s"), None)
 
     def pod(self, ordinal: int, *, on: str = "", ready: bool = True, api: str = APPS, **meta: Any) -> None:
-        """Pod `s-<ordinal>` is there."""
+        """Store pod `s-<ordinal>`."""
         held = self.wiring.table(PODS).get("n", f"s-{ordinal}")
         uid = held.metadata.uid if held is not None else f"pod-{next(self._versions)}"
         owner = {"apiVersion": api, "kind": "StatefulSet", "name": "s", "uid": self.uid(api), "controller": True}

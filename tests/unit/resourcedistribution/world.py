@@ -115,7 +115,7 @@ class World:
         self.wiring.table(COPIES[resource]).remove(namespace, gone["name"], gone["uid"])
 
     def copies(self, resource: Resource = SECRET) -> list[str]:
-        """Namespaces with an object that is controlled by the ResourceDistribution."""
+        """Return the namespaces with an object that the ResourceDistribution controls."""
         return sorted(
             where
             for (kind, where), document in self.objects.items()
@@ -130,12 +130,12 @@ class World:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Desired, succeeded, failed."""
+        """Return desired, succeeded, failed."""
         return self.status.desired, self.status.succeeded, self.status.failed
 
     @property
     def trouble(self) -> dict[int, list[str]]:
-        """The conditions that are True, by their index, with their namespaces."""
+        """Return the conditions that are True, by their index, with their namespaces."""
         assert tuple(one.type for one in self.status.conditions) == CONDITIONS
         return {
             index: one.failed_namespaces for index, one in enumerate(self.status.conditions) if one.status == "True"

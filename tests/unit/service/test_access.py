@@ -68,7 +68,7 @@ def test_nothing_needs_no_rights() -> None:
 
 
 def rules(kind: str, name: str) -> set[tuple[str, str, str]]:
-    """(group, resource, verb) of a role."""
+    """Return (group, resource, verb) of a role."""
     (role,) = [one for one in rbac.objects() if (one["kind"], one["metadata"]["name"]) == (kind, name)]
     return {
         (group, resource, verb)

@@ -37,7 +37,7 @@ def annotation(pod: Json, key: str) -> str:
 
 
 def versions(pod: Json) -> str:
-    """version and versionalt, first container / second one."""
+    """Return version and versionalt, first container / second one."""
     prefixes = ("version.sidecarset.kruise.io/mesh-", "versionalt.sidecarset.kruise.io/mesh-")
     return " ".join("/".join(annotation(pod, f"{prefix}{number}") for number in (1, 2)) for prefix in prefixes)
 

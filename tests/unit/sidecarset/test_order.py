@@ -14,7 +14,7 @@ from tests.unit.sidecarset.build import NOW, planned, pod, side, updated
 
 
 def fleet(number: int, labels: dict[str, Collection[int]] | None = None) -> list[Pod]:
-    """Pods 0 … n-1 in the order in which they are updated. `labels`: `a=1` and the pods that have it."""
+    """Return pods 0 … n-1 in the order of updates. `labels`: `a=1` and the pods that have it."""
     found: list[Pod] = []
     for at in range(number):
         own = [text.split("=") for text, those in (labels or {}).items() if at in those]

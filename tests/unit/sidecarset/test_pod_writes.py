@@ -55,7 +55,7 @@ def chain(result: Plan) -> list[Patch]:
 
 
 def annotations(result: Plan) -> dict[str, str]:
-    """All that the plan sets on its only pod."""
+    """Return all annotations that the plan sets on its only pod."""
     return {
         key: value
         for one in chain(result)

@@ -28,7 +28,7 @@ class World(world.World):
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
-        """matched, updated, ready, updatedReady of the status."""
+        """Return matched, updated, ready, updatedReady of the status."""
         status = self.objects["SidecarSet"]["side"]["status"]
         names = ("matchedPods", "updatedPods", "readyPods", "updatedReadyPods")
         matched, updated, ready, both = (status.get(name, 0) for name in names)

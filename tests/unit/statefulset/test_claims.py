@@ -18,7 +18,7 @@ def pod_owner(ordinal: int, uid: str = "") -> tuple[str, str, str]:
 
 
 def owners(result: Plan) -> dict[str, list[str]]:
-    """Kinds of the owners that claims get, by claim."""
+    """Return the kinds of the owners that claims get, by claim."""
     found: dict[str, list[str]] = {}
     for action in result.actions:
         if action.resource.kind == "PersistentVolumeClaim" and isinstance(action, Create | Patch):

@@ -40,7 +40,7 @@ def written(result: Plan) -> list[str]:
 
 
 def disturbed(result: Plan, kinds: tuple[str, ...]) -> set[int]:
-    """Ordinals of pods that the plan makes unavailable."""
+    """Return the ordinals of pods that the plan makes unavailable."""
     return {int(one.split()[1].rstrip("ABC")) for one in summary(result) if one.split()[0] in kinds}
 
 

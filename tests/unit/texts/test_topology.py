@@ -46,7 +46,7 @@ def waiting(*, reserves: bool = False, after: float = 61) -> Plan:
 
 
 def unschedulable(*, reserves: bool) -> ud.World:
-    """Pods of subset `a` find no node for too long."""
+    """Return a world in which pods of subset `a` are unschedulable for too long."""
     adaptive = {"rescheduleCriticalSeconds": 15, "unschedulableDuration": 60, "reserveUnschedulablePods": reserves}
     world = ud.World([{"name": "a"}, {"name": "b"}], replicas=2)
     world.owner["spec"]["topology"]["scheduleStrategy"] = {"type": "Adaptive", "adaptive": adaptive}

@@ -28,7 +28,7 @@ def conditions(plan: Plan, kind: str) -> set[str]:
 
 
 def actions(plan: Plan) -> list[Action]:
-    """All writes, that of the status among them."""
+    """Return all writes, with that of the status."""
     stages = (*plan.stages, *plan.after_status)
     found = [action for stage in stages for chain in stage.chains for action in chain]
     return [*found, *([plan.status] if plan.status is not None else [])]

@@ -118,7 +118,7 @@ class World:
             workload["status"] = {"replicas": wanted, "readyReplicas": ready}
 
     def replicas(self) -> dict[str, int]:
-        """Replicas by subset, as the workloads have them."""
+        """Return the replicas by subset, as the workloads have them."""
         return {one["metadata"]["labels"][SUBSET]: one["spec"]["replicas"] for one in self.workloads}
 
     def workload(self, subset: str) -> Json:

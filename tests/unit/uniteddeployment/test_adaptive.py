@@ -144,7 +144,7 @@ AB = [{"name": "a"}, {"name": "b"}]
 
 
 def reserving(seconds: float = 16) -> World:
-    """Three pods of a find no node for too long."""
+    """Return a world in which three pods of `a` are unschedulable for too long."""
     made = world(replicas=3, reserve=True, subsets=AB, duration=5)
     made.run_pods(broken="a")
     later(made, seconds)

@@ -19,7 +19,7 @@ def value(text: str | None) -> IntOrString | None:
 
 
 def subsets(text: str, children: dict[str, Child] | None = None) -> list[Subset]:
-    """`a=1 b=50% c` or `a(2,4) b(,10%) c`."""
+    """Parse subsets such as `a=1 b=50% c` or `a(2,4) b(,10%) c`."""
     found = [SHARE.fullmatch(word) for word in text.split()]
     return [
         Subset(
@@ -35,7 +35,7 @@ def subsets(text: str, children: dict[str, Child] | None = None) -> list[Subset]
 
 
 def numbers(text: str) -> Allocation:
-    """`a1 b3`."""
+    """Parse replicas such as `a1 b3`."""
     return {word[0]: int(word[1:]) for word in text.split()}
 
 
@@ -45,7 +45,7 @@ def shown(allocation: Allocation) -> str:
 
 
 def cases(rows: Sequence[tuple[Any, ...]]) -> list[ParameterSet]:
-    """Rows that begin with their names."""
+    """Return test cases of rows that begin with their names."""
     return [pytest.param(*row[1:], id=row[0]) for row in rows]
 
 

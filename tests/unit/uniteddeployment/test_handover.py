@@ -10,7 +10,7 @@ ABC = [*AB, {"name": "c"}]
 
 
 def at_rest(kind: ChildKind = CLONE_SETS) -> World:
-    """Two subsets with two ready pods each."""
+    """Return a world of two subsets with two ready pods each."""
     world = World(AB, kind=kind)
     world.settle()
     return world

@@ -74,7 +74,7 @@ class Cluster:
         return head, body
 
     def gone(self, name: str) -> tuple[str, HeadMeta, bytes]:
-        """Its delete, as it comes."""
+        """Return a request's delete, as it comes."""
         head, body = self.made(name, "anywhere")
         headers = {**self.stored[name].headers, subjects.OP: subjects.DELETED}
         self.stored[name] = msgspec.structs.replace(self.stored[name], headers=headers)
@@ -105,7 +105,7 @@ class Cluster:
         return told
 
     def count(self) -> int:
-        """Messages that were ever published."""
+        """Return the number of messages ever published."""
         return self.bus.streams[STREAM.name].sequence
 
 

@@ -36,7 +36,7 @@ class World:
         self.pods = PodAdmission(steps, ActiveRules(self.clock))
 
     def state(self, *, api: str = APPS, kind: str = "StatefulSet", record: Json | None = None, **spec: Any) -> None:
-        """There is PersistentPodState `p`, with this record of pod `s-0`."""
+        """Store PersistentPodState `p`, with this record of pod `s-0`."""
         target = {"apiVersion": api, "kind": kind, "name": "s"}
         given = spec or {
             "requiredPersistentTopology": {"keys": [O, Z]},

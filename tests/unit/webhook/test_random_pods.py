@@ -124,7 +124,7 @@ def matching(pod: Json) -> set[str]:
 
 
 def without_barrier(container: Json) -> list[Json]:
-    """Its env without what has it wait for its turn."""
+    """Return the container's env without the variable of the barrier."""
     return [one for one in container.get("env", []) if one["name"] != "KRUISE_CONTAINER_BARRIER"]
 
 

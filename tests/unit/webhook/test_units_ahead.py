@@ -42,7 +42,7 @@ class Controller:
     """The pods of a workload, which replaces deleted ones, and the controller that counts them, a while later."""
 
     def __init__(self, world: World, cluster: Distant, most: int, *, lag: int = 20, replaced: float = 0.2) -> None:
-        """`most`: pods that may be unavailable. `replaced`: seconds until a new pod serves."""
+        """Prepare. `most`: pods that may be unavailable. `replaced`: seconds until a new pod serves."""
         self._world = world
         self._cluster = cluster
         self._lag = lag

@@ -11,7 +11,7 @@ _GOLDEN = Path(__file__).parent / "golden"
 
 
 def documents(file: str) -> list[Json]:
-    """All objects of a file, as they were read back."""
+    """Return all objects of a file, as they were read back."""
     return msgspec.json.decode((_GOLDEN / f"{file}.json").read_bytes())
 
 

@@ -55,7 +55,7 @@ def choose(content: Any, *held: ControllerRevision, **members: Any) -> RevisionC
 
 
 def surplus(held: list[ControllerRevision], live: set[str], limit: int) -> list[str]:
-    """Names of the revisions that are deleted where live ones do not count."""
+    """Return the names of the revisions that are deleted where live ones do not count."""
     own = own_revisions(held, "uid-owner")
     spared = live_revisions(RECIPE, own, live)
     return [one.name for one in surplus_revisions([one for one in own if one.metadata.name not in spared], limit)]

@@ -133,5 +133,5 @@ def entries(made: Plan) -> list[Json]:
 
 
 def cases(rows: Sequence[tuple[Any, ...]]) -> list[ParameterSet]:
-    """Rows that begin with their names."""
+    """Return test cases of rows that begin with their names."""
     return [pytest.param(*row[1:], id=row[0]) for row in rows]

@@ -26,7 +26,7 @@ def zone(name: str) -> Json:
 
 
 def adopted(made: Plan) -> dict[str, str]:
-    """Subsets by name of the pod, as they are written."""
+    """Return the written subsets by name of the pod."""
     return {name: msgspec.json.decode(text)["subset"] for name, text in annotated(made, MATCHED).items()}
 
 

@@ -157,7 +157,7 @@ FALSE, TRUE = ("False", "PodUnschedulable"), ("True", "Sufficient")
 
 
 def marked(seconds: float) -> Json:
-    """Subset `a` has been marked for so long."""
+    """Return subset `a`, marked for this many seconds."""
     return book(
         "a",
         conditions=[
