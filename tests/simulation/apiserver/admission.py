@@ -1,4 +1,4 @@
-"""Where admission plugs in: between reading a request and committing it."""
+"""The admission interface, between reading a request and committing it."""
 
 from typing import Protocol
 
@@ -9,7 +9,7 @@ from tests.simulation.apiserver.kinds.base import Kind
 
 
 class Attributes(msgspec.Struct, frozen=True, kw_only=True):
-    """What admission decides about."""
+    """The attributes of a write that admission decides on."""
 
     writer: str
     operation: str  # CREATE, UPDATE, DELETE
@@ -23,16 +23,16 @@ class Attributes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Admission(Protocol):
-    """Changes and refuses writes; the webhook handlers of `apiserver.webhooks`, or whatever a test needs."""
+    """Changes and rejects writes: the webhook handlers of `apiserver.webhooks`, or those of a test."""
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
         """Whether such a write is asked about at all."""
         ...
 
     async def mutate(self, attributes: Attributes) -> Json:
-        """The document of a CREATE or UPDATE as it shall be. Raises ApiError to refuse."""
+        """Return the admitted document of a CREATE or UPDATE. Raises ApiError to reject it."""
         ...
 
     async def validate(self, attributes: Attributes) -> None:
-        """Raises ApiError to refuse."""
+        """Validate a write. Raises ApiError to reject it."""
         ...

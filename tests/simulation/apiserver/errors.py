@@ -43,7 +43,7 @@ def not_found(where: str, name: str) -> ApiError:
 
 
 def unknown_resource() -> ApiError:
-    """The kind is not served: its CRD is missing. Then there is no Status, only a page."""
+    """Return the error for a resource that is not served, because its CRD is missing: a page without a Status."""
     return ApiError(404, "", "404 page not found", body=b"404 page not found\n")
 
 
@@ -80,7 +80,7 @@ def internal(message: str) -> ApiError:
 
 
 def expired(message: str) -> ApiError:
-    """The history that was asked for is gone."""
+    """Return the error for history that was compacted."""
     return refusal(410, "Expired", message)
 
 

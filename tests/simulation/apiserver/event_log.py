@@ -1,7 +1,7 @@
-"""The events of one resource, in order, for as long as they are kept: what watches read from.
+"""The events of one resource, in order, from which watches read, until compaction.
 
-A watch is a position in this log. Whoever falls behind what is kept has lost its watch, and hears 410 when it asks for
-the same version again.
+A watch is a position in this log. A watch that falls behind the compaction ends, and gets 410 when it asks for the same
+version again.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class EventLog:
         self.wake()
 
     def wake(self) -> None:
-        """Let everybody who waits look again."""
+        """Wake all watches."""
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             if not future.done():
@@ -72,7 +72,7 @@ class EventLog:
         self.wake()
 
     async def changed(self) -> None:
-        """Returns when something was appended or forgotten."""
+        """Wait until an event is appended or compacted."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         await future

@@ -13,7 +13,7 @@ class PatchError(ValueError):
 
 
 def apply_operations(document: Json, operations: Sequence[Json]) -> Json:
-    """The document with all operations of a JSON patch applied. Raises PatchError."""
+    """Apply all operations of a JSON patch to the document. Raises PatchError."""
     result: Any = document
     for operation in operations:
         result = _operation(result, operation)
@@ -46,7 +46,7 @@ def _pointer(text: str) -> list[str]:
 
 
 def lookup(document: Any, path: Sequence[str]) -> Any:
-    """The value at the path. Raises PatchError where there is none."""
+    """Return the value at the path. Raises PatchError if there is none."""
     for part in path:
         if isinstance(document, dict) and part in document:
             document = cast("Json", document)[part]

@@ -47,8 +47,10 @@ def _parsed(term: str) -> LabelSelectorRequirement:
 
 
 def field_test(text: str, known: Collection[str]) -> Test:
-    """Whether a document's members match; `a.b=c` and `a.b!=c`, joined by commas. ApiError 400 for one that is not
-    among the `known`."""
+    """Return a test for a document's members: `a.b=c` and `a.b!=c`, joined by commas.
+
+    Raises ApiError 400 for a field that is not `known`.
+    """
     terms: list[tuple[str, str, bool]] = []
     for term in text.split(","):
         path, found, value = term.partition("=")

@@ -1,4 +1,4 @@
-"""What is refused of metadata, which is the same for all kinds."""
+"""Validation of metadata, the same for all kinds."""
 
 import re
 
@@ -28,14 +28,14 @@ _STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
 
 
 def create_faults(metadata: Json) -> list[FieldFault]:
-    """What is wrong with a new object's metadata."""
+    """Return the faults of a new object's metadata."""
     name = str(metadata["name"])
     valid = len(name) <= 253 and _NAME.fullmatch(name)
     return ([] if valid else [invalid_value("metadata.name", name, _NAME_TEXT)]) + _faults(metadata, {})
 
 
 def update_faults(metadata: Json, old: Json, asked: Json) -> list[FieldFault]:
-    """What is wrong with an update's metadata. `asked`: as the client sent it."""
+    """Return the faults of an update's metadata. `asked`: as the client sent it."""
     immutable = [key for key in ("uid", "deletionTimestamp") if asked.get(key) and asked[key] != old.get(key)]
     faults = [invalid_value(f"metadata.{key}", asked[key], "field is immutable") for key in immutable]
     if "deletionTimestamp" in old:
@@ -48,7 +48,7 @@ def update_faults(metadata: Json, old: Json, asked: Json) -> list[FieldFault]:
 
 
 def _faults(metadata: Json, old: Json) -> list[FieldFault]:
-    """What is wrong with members that are not shared with a version that has been looked at before."""
+    """Return the faults of members that are not shared with a validated version."""
     found: list[FieldFault] = []
     for member, check in _CHECKS.items():
         if metadata.get(member) is not old.get(member):

@@ -1,7 +1,7 @@
-"""ResourceQuota: creations beyond a namespace's limits are refused.
+"""ResourceQuota: creates beyond a namespace's limits are rejected.
 
-Use is counted at the moment of the creation. The real quota controller gives room back a little later than objects go;
-whoever tests that lets the quota's limits lag.
+Use is counted at the moment of the create. The real quota controller frees room a little later than objects go; tests
+of that let the quota's limits lag.
 """
 
 from decimal import Decimal
@@ -17,7 +17,7 @@ from tests.simulation.apiserver.store import Store
 
 
 def check(store: Store, kind: Kind, namespace: str, document: Json) -> None:
-    """Raises ApiError 403 when a quota of the namespace has no room for the object."""
+    """Check that the namespace's quotas have room for the object. Raises ApiError 403."""
     for (space, name), stored in store.table(QUOTA).objects.items():
         if space == namespace:
             _check_one(store, kind, namespace, document, name, member(stored.document, "spec", "hard"))
@@ -45,7 +45,7 @@ def _check_one(store: Store, kind: Kind, namespace: str, document: Json, name: s
 
 
 def _unsaid(kind: Kind, document: Json, hard: Json) -> str:
-    """What a pod must say of each container where the quota limits it: `requests.cpu for: main`; empty for nothing."""
+    """Return what a container has to specify under the quota (`requests.cpu for: main`); empty for nothing."""
     if kind.resource != POD:
         return ""
     found: list[str] = []
@@ -59,7 +59,7 @@ def _unsaid(kind: Kind, document: Json, hard: Json) -> str:
 
 
 def _use(kind: Kind, document: Json) -> dict[str, Decimal]:
-    """What one object takes of each limited resource."""
+    """Return how much of each limited resource one object uses."""
     resource = kind.resource
     use = {f"count/{kind.where}": Decimal(1)}
     if resource == POD:

@@ -17,13 +17,13 @@ from tests.simulation.apiserver.store import ObjectKey, Store, Stored
 from tests.simulation.apiserver.wire import Delivery
 
 BOOKMARK_SECONDS = 60.0
-"""A quiet watch hears this often how far it is."""
+"""Fake seconds between bookmarks of a quiet watch."""
 
 FAREWELL_SECONDS = 2.0
-"""And so long before its end, if nothing else came to it."""
+"""Fake seconds before the end of a watch at which it gets a bookmark, if nothing else came."""
 
 FUTURE_SECONDS = 3.0
-"""How long the apiserver waits for a version that it has not reached."""
+"""Fake seconds for which the apiserver waits for a version that it has not reached."""
 
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list "
@@ -34,7 +34,7 @@ _TOO_OLD = (
 
 
 class _Rest(msgspec.Struct, frozen=True):
-    """What is left of a LIST after some pages: objects as they were when it began."""
+    """The rest of a LIST after some pages: objects as they were when it began."""
 
     revision: int
     items: list[Stored]
@@ -50,7 +50,7 @@ class ReadHandler:
         self.compacted = 0
 
     def get(self, kind: Kind, namespace: str, name: str) -> Stored:
-        """The object. ApiError 404."""
+        """Return the object. Raises ApiError 404."""
         stored = self._store.table(kind.resource).objects.get((namespace, name))
         if stored is None:
             raise errors.not_found(kind.where, name)
@@ -77,7 +77,7 @@ class ReadHandler:
         return _Rest(self._store.revision, found)
 
     async def reached(self, version: str) -> int:
-        """The version as a number, once the apiserver has reached it. ApiError 500, 504."""
+        """Return the version as a number, once the apiserver has reached it. Raises ApiError 500, 504."""
         if not version.isdecimal():
             told = (
                 f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
@@ -93,8 +93,11 @@ class ReadHandler:
         return revision
 
     def watch(self, kind: Kind, namespace: str, name: str, revision: int, timeout: float) -> AsyncGenerator[Delivery]:
-        """Everything after the revision, with a bookmark now and then. Ends at its time, or when the watcher is so slow
-        that what it needs next is forgotten. ApiError 410 once it is accepted, as the real one."""
+        """Yield all events after the revision, with bookmarks.
+
+        Ends at its timeout, or when the watcher is so slow that its next event is compacted. Raises ApiError 410 once
+        it is accepted, as the real one does.
+        """
         return self._follow(self._store.table(kind.resource).log, (namespace, name), revision, timeout)
 
     async def _follow(
@@ -141,5 +144,5 @@ async def _changed_within(changed: Callable[[], Awaitable[None]], seconds: float
 
 
 def _item(kind: Kind, stored: Stored) -> msgspec.Raw:
-    """An object as it stands in a LIST: there, built-in kinds do not say what they are."""
+    """Return an object as an item of a LIST: items of built-in kinds have no kind."""
     return msgspec.Raw(b"{" + stored.raw[len(kind.prefix) :] if kind.typed else stored.raw)

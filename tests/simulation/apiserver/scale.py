@@ -11,7 +11,7 @@ Change = Callable[[Json], Json]
 
 
 def view(kind: CustomKind, document: Json) -> Json:
-    """The object's Scale. ApiError 500 for an object that does not say how many it wants."""
+    """Return the object's Scale. Raises ApiError 500 for an object without replicas."""
     paths, metadata = kind.scale_paths, document["metadata"]
     seen = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     status: Json = {"replicas": at_path(document, paths["statusReplicasPath"]) or 0}
@@ -30,7 +30,7 @@ def view(kind: CustomKind, document: Json) -> Json:
 
 
 def apply(kind: CustomKind, document: Json, change: Change) -> Json:
-    """The object after a change of its Scale: only the replicas, and the version that it was made for."""
+    """Apply a change of the Scale to the object: only the replicas, and the resourceVersion."""
     wanted = change(view(kind, document))
     replicas = member(wanted, "spec").get("replicas", 0)
     if replicas < 0:

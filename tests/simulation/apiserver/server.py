@@ -1,7 +1,7 @@
-"""The simulated apiserver: what it serves, and the way from a request to the store.
+"""The simulated apiserver: the resources that it serves, and the way from a request to the store.
 
-It runs in one process with everybody who uses it. Nothing in it takes time but admission and the versions that a client
-asks for too early; the way there and back is the wire's.
+It runs in one process with all its clients. Only admission takes time, and waiting for future versions; the latency
+both ways is the wire's.
 """
 
 from collections.abc import AsyncGenerator
@@ -54,14 +54,14 @@ class ApiServer:
         self._writer.admission = admission
 
     def kind(self, resource: Resource) -> Kind:
-        """The rules of a resource. ApiError 404 when it is not served."""
+        """Return the rules of a resource. Raises ApiError 404 when it is not served."""
         kind = self._kinds.get((resource.group, resource.plural))
         if kind is None:
             raise errors.unknown_resource()
         return kind
 
     def kind_of(self, group: str, kind: str) -> Kind | None:
-        """The rules of a kind that an owner reference names; None when it is not served."""
+        """Return the rules of a kind in an owner reference; None when it is not served."""
         found = (known for known in self._kinds.values() if known.resource.kind == kind)
         return next((known for known in found if known.resource.group == group), None)
 
@@ -117,8 +117,10 @@ class ApiServer:
     async def watch(
         self, resource: Resource, resource_version: str, namespace: str, name: str, timeout: float
     ) -> AsyncGenerator[Delivery]:
-        """Accept a watch, of one namespace or one name if they are given; the result yields the events after the
-        version. ApiError 404, 410, 504."""
+        """Accept a watch, of one namespace or one name if given. The result yields the events after the version.
+
+        Raises ApiError 404, 410, 504.
+        """
         kind = self.kind(resource)
         revision = await self._reader.reached(resource_version or str(self.store.revision))
         return self._reader.watch(kind, namespace, name, revision, timeout)
@@ -231,7 +233,7 @@ def _scalable(kind: Kind) -> CustomKind:
 
 
 def _decoded(kind: Kind, body: bytes) -> Json:
-    """The document in a request. Typed decoding makes nothing of nulls."""
+    """Decode the document in a request. Typed decoding drops nulls."""
     if len(body) > MAX_BODY:
         raise errors.refusal(413, "RequestEntityTooLarge", f"Request entity too large: limit is {MAX_BODY}")
     try:
@@ -249,7 +251,7 @@ def _decoded_patch(body: bytes) -> object:
 
 
 def _check_type(kind: Kind, document: Json) -> None:
-    """The body must be of the kind that the path says."""
+    """Check that the body is of the kind in the path."""
     found = document.get("apiVersion"), document.get("kind")
     wanted = kind.resource.api_version, kind.resource.kind
     if found != wanted:
@@ -258,7 +260,7 @@ def _check_type(kind: Kind, document: Json) -> None:
 
 
 def _meant(where: Where, stored: Json, document: Json) -> Json:
-    """The document of a PUT, if it is for the object that has the name."""
+    """Return the document of a PUT, if its uid is that of the stored object."""
     uid, found = document["metadata"].get("uid"), stored["metadata"].get("uid", "")
     if uid and uid != found:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"

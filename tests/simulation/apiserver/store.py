@@ -1,7 +1,7 @@
-"""What etcd is to the real apiserver: all objects, one counter of revisions, and an event for every change.
+"""The store, as etcd is to the real apiserver: all objects, one revision counter, and an event for every change.
 
-Documents are values: nobody changes a stored one, a change is a new document that shares what stays the same. Each is
-encoded at most once, whoever reads it.
+Documents are values: a stored one never changes, and a new version shares the unchanged parts. Each is encoded at most
+once.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ ObjectKey = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
 
 RESTORER = "etcd"
-"""Who changes objects in the history when a backup is restored."""
+"""The writer of changes in the history when a backup is restored."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -75,7 +75,7 @@ class Store:
         self._identities = 0
 
     def table(self, resource: Resource) -> Table:
-        """The table of a resource, made when first asked for."""
+        """Return the table of a resource, created on first use."""
         table = self._tables.get(resource.id)
         if table is None:
             table = self._tables[resource.id] = Table(resource)
@@ -83,13 +83,13 @@ class Store:
         return table
 
     def fresh_uid(self) -> str:
-        """A uid like the real ones, without their chance: the nth is always the same."""
+        """Return a uid like the real ones, but deterministic: the nth is always the same."""
         self._identities += 1
         digest = hashlib.md5(b"uid-%d" % self._identities, usedforsecurity=False).hexdigest()
         return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-a{digest[17:20]}-{digest[20:]}"
 
     def fresh_suffix(self) -> str:
-        """The random end of a generated name."""
+        """Return the random suffix of a generated name."""
         self._identities += 1
         digest = hashlib.md5(b"name-%d" % self._identities, usedforsecurity=False).digest()
         return "".join(_SUFFIX[byte % len(_SUFFIX)] for byte in digest[:5])
@@ -130,8 +130,7 @@ class Store:
         return Backup(self.revision, {name: dict(table.objects) for name, table in self._tables.items()})
 
     def restore(self, backup: Backup) -> None:
-        """Everything is as it was, revisions included; uids do not come again. All watches end, as those of an
-        apiserver that is started again."""
+        """Restore all objects and revisions; uids are not reused. All watches end, as at a restart."""
         tables = list(self._tables.values())
         lost = [table.objects for table in tables]
         self.revision = self._compacted = backup.revision

@@ -99,7 +99,7 @@ class _Entry:
         }
 
     def asks(self, kind: Kind, operation: str, subresource: str = "") -> bool:
-        """The rules name such a write."""
+        """Report whether the rules name such a write."""
         path = "/".join(filter(None, (kind.resource.plural, subresource)))
         return (kind.resource.group, path, operation) in self._asked
 
@@ -144,7 +144,7 @@ class Webhooks:
             await self._ask(entry, attributes)
 
     def _is_needed(self, attributes: Attributes) -> bool:
-        """Some step of the pod webhook has to see such a pod."""
+        """Report whether a step of the pod webhook has to see such a pod."""
         if (attributes.kind.resource, attributes.operation) != (POD, "CREATE"):
             return False
         if self._all_pods or self._server.store.table(SIDECAR_SET).objects:
@@ -154,7 +154,7 @@ class Webhooks:
         return needed or _starts_in_order(attributes.document)
 
     def _is_checked(self, attributes: Attributes) -> bool:
-        """Some check has to see such a pod. An eviction does not show what it is about."""
+        """Report whether a check has to see such a pod. An eviction does not show its pod."""
         if attributes.kind.resource != POD:
             return False
         budgets = self._has(POD_UNAVAILABLE_BUDGET, attributes.namespace)
@@ -173,7 +173,7 @@ class Webhooks:
         return any(place[0] == namespace for place in self._server.store.table(resource).objects)
 
     async def _ask(self, entry: _Entry, attributes: Attributes) -> Answer | None:
-        """The webhook's answer; None if it is not asked. Raises ApiError for its refusal, or when it is down."""
+        """Return the webhook's answer; None if it is not called. Raises ApiError if it rejects, or is down."""
         asked = entry.asks(attributes.kind, attributes.operation, attributes.subresource)
         if not asked or not self._selected(entry, attributes):
             return None
@@ -207,14 +207,16 @@ class Webhooks:
 def our_webhooks(
     server: ApiServer, bus: Callable[[str], Bus], settings: Settings, wires: Mapping[str, Wire | None] = ONE
 ) -> Webhooks:
-    """The webhook of an installed Flotilla; what a replica asks of the apiserver itself, it asks by its name, by which
-    it also has its `bus`."""
+    """Create the webhook of an installed Flotilla.
+
+    A replica's own requests to the apiserver carry its name, under which it also has its `bus`.
+    """
     replicas = [Replica(server, bus(name), settings, name, wire) for name, wire in wires.items()]
     return Webhooks(server, replicas, settings.gates())
 
 
 def _starts_in_order(pod: Json | None) -> bool:
-    """What the standing rule of launch priorities says of a pod."""
+    """Report whether the standing rule of launch priorities matches a pod."""
     containers = mappings(member(pod or {}, "spec").get("containers"))
     names = {entry.get("name") for one in containers for entry in mappings(one.get("env"))}
     ordered = member(pod or {}, "metadata", "annotations").get(LAUNCH_PRIORITY) == LAUNCHED_IN_ORDER
@@ -222,7 +224,7 @@ def _starts_in_order(pod: Json | None) -> bool:
 
 
 def _is_protected(pod: Json) -> bool:
-    """What the rules of budgets say of a stored pod."""
+    """Report whether the rules of budgets match a stored pod."""
     named = typed(pod, Pod)
     return bool(related_budget(named.metadata)) and not is_exempt(named.metadata) and is_ready(named)
 
@@ -236,7 +238,7 @@ def _labels(document: Json) -> dict[str, str]:
 
 
 def _body(attributes: Attributes) -> bytes:
-    """The AdmissionReview."""
+    """Return the AdmissionReview."""
     resource = attributes.kind.resource
     group_version = {"group": resource.group, "version": resource.version}
     request: Json = {

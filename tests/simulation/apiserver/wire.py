@@ -54,14 +54,18 @@ class Wire(Protocol):
     """The network between one process and the apiserver."""
 
     async def carry(self, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
-        """The way there, `serve()` (the commit), the way back. May delay, and raise ApiError or Unreachable before or
-        after `serve`; calling it twice sends the request twice."""
+        """Carry the request, call `serve()` (the commit), carry the reply.
+
+        May delay, and raise ApiError or Unreachable before or after `serve`; calling it twice sends the request twice.
+        """
         ...
 
     async def deliver(self, request: Request, delivery: Delivery) -> bool:
-        """Returns when the event has reached its watcher; False loses it without a trace (which no real network does,
-        but a broken watch cache might). Events of one watch arrive in order, so holding one holds all that follow.
-        Unreachable cuts the watch, ApiError 410 ends it instead of that event."""
+        """Deliver the event to its watcher; returning False loses it.
+
+        No real network does that, but a broken watch cache might. Events of one watch arrive in order, so holding one
+        holds all later ones. Unreachable cuts the watch, ApiError 410 ends it instead of that event.
+        """
         ...
 
 

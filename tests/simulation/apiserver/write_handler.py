@@ -22,10 +22,10 @@ from tests.simulation.apiserver.kinds.base import Kind
 from tests.simulation.apiserver.store import Store, Stored
 
 ATTEMPTS = 5
-"""How often an update starts over because the object changed under it."""
+"""Attempts of an update whose object changes meanwhile."""
 
 Change = Callable[[Json], Json]
-"""From the stored document to the wanted one. Raises ApiError."""
+"""Maps the stored document to the wanted one. Raises ApiError."""
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -85,7 +85,7 @@ class WriteHandler:
         return Reply(stored.raw, stored.revision)
 
     async def update(self, where: Where, change: Change) -> Reply:
-        """PUT or PATCH. ApiError 404, 409, 422, and whatever `change` raises."""
+        """Handle PUT or PATCH. Raises ApiError 404, 409, 422, and the errors of `change`."""
         table = self._store.table(where.kind.resource)
         for _ in range(ATTEMPTS):
             stored = table.objects.get(where.place)
@@ -135,7 +135,7 @@ class WriteHandler:
         return Reply(after.raw, after.revision)
 
     async def _updated(self, where: Where, stored: Stored, wanted: Json) -> Json:
-        """The document that the update leads to."""
+        """Return the document that the update results in."""
         kind, old = where.kind, stored.document
         metadata = mapping(wanted.get("metadata"))
         if metadata.get("name", where.name) != where.name:
@@ -154,7 +154,7 @@ class WriteHandler:
         return document
 
     def _check_namespace(self, where: Where, claimed: str) -> None:
-        """The object's namespace must be the one of the request, exist, and not be on its way out."""
+        """Check that the object's namespace is that of the request, exists, and is not terminating."""
         if not where.kind.resource.namespaced:
             return
         if claimed != where.namespace:
@@ -184,7 +184,7 @@ class WriteHandler:
         return result
 
     def _check_version(self, where: Where, stored: Stored, wanted: str) -> None:
-        """A write that names the version that it changes is refused on any other."""
+        """Check that a resourceVersion in the write is the stored one."""
         if wanted in ("", str(stored.revision)):
             return
         if not wanted.isdecimal():
@@ -215,7 +215,7 @@ _PRECONDITIONS = (
 
 
 def _check_preconditions(kind: Kind, document: Json, options: Json) -> None:
-    """The object must be the one that was meant. ApiError 409."""
+    """Check the preconditions of a delete. Raises ApiError 409."""
     wanted, metadata = member(options, "preconditions"), document["metadata"]
     for key, told, happened in _PRECONDITIONS:
         if wanted.get(key) and wanted[key] != metadata[key]:
@@ -243,7 +243,7 @@ def _attributes(where: Where, operation: str, document: Json | None, old: Json |
 
 
 def _typed(kind: Kind, document: Json, metadata: Json) -> Json:
-    """The document with its type first, then its metadata, as it is stored."""
+    """Return the document with its type first, then its metadata, as it is stored."""
     result: Json = {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version, "metadata": metadata}
     for key, value in document.items():
         result.setdefault(key, value)
@@ -255,7 +255,7 @@ def _with_metadata(document: Json, change: Json) -> Json:
 
 
 def _gone(where: Where, document: Json) -> bytes:
-    """The Status by which most kinds say that an object is deleted."""
+    """Return the Status by which most kinds confirm a delete."""
     resource = where.kind.resource
     details = {"name": where.name, "kind": resource.plural, "uid": document["metadata"]["uid"]}
     if resource.group:

@@ -1,1 +1,1 @@
-"""What the apiserver knows about each kind: one small class per kind whose rules differ from the usual ones."""
+"""The rules of each kind: one small class per kind that differs from the usual rules."""

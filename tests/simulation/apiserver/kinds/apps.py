@@ -25,7 +25,7 @@ _ROLLING: Mapping[Resource, tuple[str, Json]] = {
 
 
 class AppsKind(Kind):
-    """A workload whose controller is Kubernetes' own."""
+    """A workload with a built-in controller of Kubernetes."""
 
     generations = True
 

@@ -26,7 +26,7 @@ class Kind(Rules):
     """The status is written through /status only."""
     subresources: frozenset[str] = frozenset({"status"})
     fields: Collection[str] = ("metadata.name", "metadata.namespace")
-    """What field selectors may name."""
+    """Fields that field selectors may name."""
     unconditional_update = True
     """A PUT may come without a resourceVersion."""
     create_on_update = False
@@ -41,35 +41,37 @@ class Kind(Rules):
         self.where = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
         """The resource as messages name it."""
         self.prefix = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
-        """How the JSON of every stored object begins."""
+        """The prefix of the JSON of every stored object."""
 
     def decode(self, document: Json, old: Json | None) -> Json:
-        """The document as the apiserver reads it: with the members that it knows and their defaults. What is shared
-        with `old` has been read before."""
+        """Decode a document as the apiserver reads it: with known members and their defaults.
+
+        Members shared with `old` have been read before.
+        """
         return document
 
     def prepare_create(self, document: Json) -> Json:
-        """A new object before admission is done with it: the status is nobody's yet."""
+        """Prepare a new object before admission: it has no status yet."""
         if self.has_status and "status" in document:
             document = {key: value for key, value in document.items() if key != "status"}
         return document
 
     def prepare_update(self, new: Json, old: Json, subresource: str) -> Json:
-        """The parts of `new` that a write to this endpoint may change; the rest is as in `old`."""
+        """Return `old` with the parts of `new` that a write to this endpoint may change."""
         if subresource == "status":
             return _with_member(new, "spec", old)
         return _with_member(new, "status", old) if self.has_status else new
 
     def changes_generation(self, new: Json, old: Json) -> bool:
-        """The update asks for something else than before."""
+        """Report whether the update changes the spec."""
         return self.generations and spec_of(new) != spec_of(old)
 
     def validate(self, document: Json, old: Json | None, subresource: str) -> list[FieldFault]:
-        """What is wrong with the object beyond its metadata."""
+        """Return the faults of the object beyond its metadata."""
         return []
 
     def patched(self, document: Json, patch: Any, content_type: str) -> Json:
-        """The document with a patch applied. Raises PatchError, ApiError 415."""
+        """Apply a patch to the document. Raises PatchError, ApiError 415."""
         if content_type == MERGE:
             return documents.merge(document, patch)
         if content_type == JSON_PATCH:
@@ -80,7 +82,7 @@ class Kind(Rules):
 
 
 def without_nulls(value: Any) -> Any:
-    """The value without members that are null, which is what typed decoding makes of them."""
+    """Return the value without null members, as typed decoding does."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in cast("Json", value).items() if item is not None}
     if isinstance(value, list):

@@ -20,7 +20,7 @@ _SPEC: Json = {
 
 
 class JobKind(Kind):
-    """A Job; whoever deletes it without a word about its pods leaves them behind."""
+    """A Job; a delete without a propagation policy orphans its pods."""
 
     generations = True
     orphans = True

@@ -49,7 +49,7 @@ class NamespaceKind(Kind):
 
 
 class QuotaKind(Kind):
-    """A quota whose use the quota controller has counted at once; later use is counted when it is asked for."""
+    """A quota whose use is counted at once when it is created, and later when it is read."""
 
     def prepare_create(self, document: Json) -> Json:
         hard = member(document, "spec", "hard")
@@ -62,7 +62,7 @@ class NodeKind(Kind):
     fields = (*Kind.fields, "spec.unschedulable")
 
     def prepare_create(self, document: Json) -> Json:
-        """New nodes are tainted until they are ready; the fake spares everybody the wait."""
+        """Prepare a new node. Real ones are tainted until they are ready; this one is not."""
         missing: Json = {member: {} for member in ("spec", "status") if member not in document}
         return document | missing
 

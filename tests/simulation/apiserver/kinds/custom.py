@@ -37,7 +37,7 @@ class CustomKind(Kind):
         return result
 
     def validate(self, document: Json, old: Json | None, subresource: str) -> list[FieldFault]:
-        """What the update did not touch has been validated before."""
+        """Validate the members that the update touches; the others have been validated before."""
         found: list[FieldFault] = []
         for key, value in document.items():
             if key in self._parts and key != "metadata" and (old is None or value is not old.get(key)):
@@ -54,7 +54,7 @@ class CustomKind(Kind):
 
 
 def at_path(document: Json, path: str) -> Any:
-    """The member that a dotted path such as `.spec.replicas` names; None when absent."""
+    """Return the member at a dotted path such as `.spec.replicas`; None when absent."""
     value: Any = document
     for part in path.split(".")[1:]:
         value = cast("Json", value).get(part) if isinstance(value, dict) else None
@@ -62,6 +62,6 @@ def at_path(document: Json, path: str) -> Any:
 
 
 def with_path(document: Json, path: str, value: Any) -> Json:
-    """The document with another value at the dotted path."""
+    """Return the document with another value at the dotted path."""
     head, _, rest = path.lstrip(".").partition(".")
     return document | {head: with_path(member(document, head), rest, value) if rest else value}

@@ -92,14 +92,14 @@ def _keep_owners(new: Json, old: Json) -> Json:
 
 
 def _resized(new: Json, old: Json) -> Json:
-    """The old spec with the containers' new resources; nothing else can be changed by a resize."""
+    """Return the old spec with the containers' new resources: a resize changes nothing else."""
     wanted = {one["name"]: one.get("resources", {}) for one in mappings(new.get("containers"))}
     containers = [one | {"resources": wanted.get(one["name"], one["resources"])} for one in mappings(old["containers"])]
     return old | {"containers": containers}
 
 
 def _with_ephemeral(spec: Json) -> Json:
-    """The ephemeral containers of a spec, if it has any, as a member."""
+    """Return the ephemeral containers of a spec, if it has any, as a member."""
     return {key: spec[key] for key in ("ephemeralContainers",) if spec.get(key)}
 
 
@@ -120,13 +120,13 @@ def _ephemeral_faults(new: Json, old: Json) -> list[FieldFault]:
 
 
 def _may_end(new: Json, old: Json) -> bool:
-    """The grace period stays, unless it was none."""
+    """Report whether the grace period may change: only if it was none."""
     before, after = old.get("terminationGracePeriodSeconds"), new.get("terminationGracePeriodSeconds")
     return after == before or (before is not None and before < 0 and after == 1)
 
 
 def _frozen(spec: Json) -> Json:
-    """The spec without what an update may change."""
+    """Return the spec without the members that an update may change."""
     result = {key: value for key, value in spec.items() if key not in _CHANGEABLE}
     for kind in ("containers", "initContainers"):
         if kind in result:
@@ -135,7 +135,7 @@ def _frozen(spec: Json) -> Json:
 
 
 def defaulted_spec(spec: Json) -> Json:
-    """A pod's or a template's spec with its defaults."""
+    """Return the spec of a pod or a template with its defaults."""
     result = _SPEC | spec
     for kind in CONTAINERS:
         if kind in result:
@@ -157,7 +157,7 @@ def _defaulted_volume(volume: Json) -> Json:
 
 
 def quality(spec: Json) -> str:
-    """The pod's quality of service class."""
+    """Return the pod's quality of service class."""
     wishes: list[tuple[Any, Any]] = []
     for container in [*mappings(spec.get("containers")), *mappings(spec.get("initContainers"))]:
         resources = member(container, "resources")
@@ -172,7 +172,7 @@ def quality(spec: Json) -> str:
 
 
 def pod_spec_faults(spec: Json, path: str) -> list[FieldFault]:
-    """What is wrong with the spec of a pod or of a template: the faults that users make."""
+    """Return the faults that users make in the spec of a pod or a template."""
     containers = mappings(spec.get("containers"))
     faults = [] if containers else [required(f"{path}.containers")]
     volumes = {str(volume.get("name")) for volume in mappings(spec.get("volumes"))}

@@ -1,4 +1,4 @@
-"""Which resources the simulated apiserver serves."""
+"""The resources that the simulated apiserver serves."""
 
 from flotilla_common.api.resources import (
     BUILT_IN_STATEFUL_SET,
@@ -42,7 +42,7 @@ VOLUME = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=
 
 
 def builtin() -> list[Kind]:
-    """The built-in kinds that Flotilla or its users touch."""
+    """Return the built-in kinds that Flotilla or its users touch."""
     return [
         PodKind(POD),
         NodeKind(NODE),

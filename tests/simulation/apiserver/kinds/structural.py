@@ -20,7 +20,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def shaped(value: Any, schema: Json) -> Any:
-    """The value without members that the schema does not know, and with its defaults. Shares what stays the same."""
+    """Return the value without members that the schema lacks, and with its defaults. Shares unchanged parts."""
     match value:
         case dict():
             return _shaped_object(cast("Json", value), schema)
