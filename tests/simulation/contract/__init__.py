@@ -1,1 +1,1 @@
-"""What the fakes of the simulation have in common with the real things."""
+"""Contracts that the fakes of the simulation share with the real servers."""

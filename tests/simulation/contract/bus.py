@@ -1,7 +1,7 @@
-"""What services rely on from a bus, as one class of tests: for the simulated one and for a real nats-server.
+"""The contract of a bus, as one class of tests: for the simulated one and for a real nats-server.
 
-Where they differ, the simulated one is wrong. A test plays a scene on a `Bench`; the loop that it runs on may be real
-or simulated, so scenes wait by condition and by `asyncio.sleep`, never by the clock on the wall.
+Where they differ, the simulated one is wrong. The loop of a test may be real or simulated, so tests wait by condition
+and by `asyncio.sleep`, never by the wall clock.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ TIMEOUT_SECONDS = 20.0
 """Seconds until what must come counts as missing; the slowest is noticing a server that stands still."""
 
 REPLY_SECONDS = 5.0
-"""After so long a reply counts as lost, on a connection that holds."""
+"""Seconds after which a reply counts as lost, on a connection that holds."""
 
 POLL_SECONDS = 0.02
 
@@ -30,7 +30,7 @@ class Harness(Protocol):
     """A server that a test may hurt, and clients of it."""
 
     def bus(self, name: str) -> Bus:
-        """A client with a connection of its own."""
+        """Return a client with a connection of its own."""
         ...
 
     async def kill(self) -> None:
@@ -64,7 +64,7 @@ Play = Callable[[Exchange], None]
 
 
 class Reader:
-    """What a follow delivered."""
+    """The messages that a follow delivered."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -80,7 +80,7 @@ class Reader:
 
 
 def pod(name: str) -> str:
-    """The subject of a pod."""
+    """Return the subject of a pod."""
     return subjects.kube(POD, "default", name)
 
 
@@ -94,7 +94,7 @@ async def eventually(condition: Callable[[], bool]) -> None:
 
 
 async def with_stream(harness: Harness, name: str = "one") -> Bus:
-    """A client, and the stream of pods."""
+    """Create a client, and the stream of pods."""
     bus = harness.bus(name)
     await bus.ensure_stream(SPEC)
     return bus

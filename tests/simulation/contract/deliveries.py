@@ -1,7 +1,7 @@
-"""What node agents and the watcher rely on when a stream's messages are sent to an inbox (`Bus.deliver`).
+"""The contract of deliveries to an inbox (`Bus.deliver`), for node agents and the watcher.
 
 The reader has no right to JetStream: it sees numbers, sequences and heartbeats in the messages themselves, here through
-the agent's own `read_delivery`. Heartbeats and the end of what nobody listens to are made quick, for both sides alike.
+the agent's own `read_delivery`. Heartbeats and the timeout of unused deliveries are short, for both sides alike.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ SILENCE_SECONDS = 3 * HEARTBEAT_SECONDS
 
 
 def copy(name: str, node: str = "n1") -> str:
-    """The subject of a node's copy of a pod."""
+    """Return the subject of a node's copy of a pod."""
     return subjects.node_object(node, POD, "default", name)
 
 
 class Inbox(Reader):
-    """What came to an inbox."""
+    """The messages that came to an inbox."""
 
     @property
     def objects(self) -> list[Object]:
@@ -61,7 +61,7 @@ class Inbox(Reader):
 
 
 class Post:
-    """A server with copies for nodes; `bus` is the watcher's client, `agent` that of the one who reads."""
+    """A server with copies for nodes; `bus` is the watcher's client, `agent` the reader's."""
 
     def __init__(self, harness: Harness) -> None:
         self.harness = harness
@@ -69,12 +69,12 @@ class Post:
         self.agent: Bus = harness.bus("agent")
 
     async def store(self, *bodies: bytes, name: str = "", node: str = "n1") -> None:
-        """Copies of one pod, or of one per body."""
+        """Store copies of one pod, or one per body."""
         for body in bodies:
             await self.bus.publish(copy(name or body.decode(), node), body)
 
     async def listen(self, inbox: str = INBOX) -> tuple[Inbox, Follow]:
-        """Returns when the server knows of it."""
+        """Subscribe to the inbox. Returns when the server has the subscription."""
         reader = Inbox()
         follow = await self.agent.subscribe(inbox, reader.messages.append)
         await eventually(lambda: follow.healthy)
@@ -206,8 +206,10 @@ class DeliveryContract:
         play(exchange)
 
     def test_the_next_delivery_of_a_reader_ends_the_last_one_and_no_others(self, play: Play) -> None:
-        """So a node cannot fill the bus with deliveries. What of the last one is on its way still comes, so a reader
-        takes a fresh inbox whenever it asks again."""
+        """A node cannot fill the bus with deliveries.
+
+        Messages of the last one in flight still arrive, so a reader takes a fresh inbox for each request.
+        """
 
         async def exchange(harness: Harness) -> None:
             it = await post(harness, b"a")
@@ -242,7 +244,7 @@ class DeliveryContract:
         play(exchange)
 
     def test_a_gap_shows_in_the_next_number_and_in_heartbeats(self, play: Play) -> None:
-        """Who listens too late, or not for a moment, is told what was sent and does not get it again."""
+        """A reader that subscribes late, or misses a moment, sees the gap, and does not get the messages again."""
 
         async def exchange(harness: Harness) -> None:
             it = await post(harness, b"a")
@@ -297,7 +299,7 @@ class DeliveryContract:
         play(exchange)
 
     def test_deliveries_end_with_their_server(self, play: Play) -> None:
-        """Their readers are connected again soon, and hear nothing: neither objects nor heartbeats."""
+        """Their readers reconnect soon, and receive nothing: neither objects nor heartbeats."""
 
         async def exchange(harness: Harness) -> None:
             it = await post(harness, b"a")

@@ -27,8 +27,10 @@ _numbers = count()
 
 
 class Harness:
-    """One scene's namespace. The CloneSet CRD is served, without admission by our webhook. `forget` compacts the
-    apiserver's history up to the present."""
+    """The namespace of one test. The CloneSet CRD is served, without admission by our webhook.
+
+    `forget` compacts the apiserver's history up to the present.
+    """
 
     def __init__(self, api: Api, namespace: str, forget: Callable[[], Awaitable[None]] | None = None) -> None:
         self.api = api
@@ -78,7 +80,7 @@ class Harness:
         return decode(await self.api.raw("POST", path, encode(document), {"Content-Type": "application/json"}))
 
     async def names(self, resource: Resource, **selection: Any) -> list[str]:
-        """The names of a LIST."""
+        """Return the names of a LIST."""
         page = await self.api.list(resource, self.namespace, **selection)
         return [decode(item)["metadata"]["name"] for item in page.items]
 
@@ -87,13 +89,12 @@ class Harness:
         return name in await self.names(resource)
 
     async def version(self) -> str:
-        """The apiserver's present resourceVersion."""
+        """Return the apiserver's present resourceVersion."""
         return (await self.api.list(CONFIG_MAP, self.namespace, limit=1)).resource_version
 
     @asynccontextmanager
     async def watching(self, resource: Resource, since: str = "", name: str = "") -> "AsyncGenerator[Watched]":
-        """Watch the namespace, or objects of one name in all of them, for the time of the block, from now or from a
-        version on."""
+        """Watch the namespace, or one name in all namespaces, inside the block, from now or from a version on."""
         since = since or await self.version()
         watched = Watched()
         fields, namespace = (f"metadata.name={name}", "") if name else ("", self.namespace)
@@ -108,7 +109,7 @@ class Harness:
 
 
 class Watched:
-    """What a watch delivered."""
+    """The events that a watch delivered."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, Json]] = []
@@ -129,7 +130,7 @@ class Watched:
         return [(kind, document["metadata"]["name"]) for kind, document in self.events]
 
     async def until(self, number: int) -> None:
-        """Wait for so many events."""
+        """Wait for this number of events."""
         await eventually(lambda: _done(len(self.events) >= number))
 
 
@@ -151,7 +152,7 @@ def decode(body: bytes | msgspec.Raw) -> Json:
 
 
 async def refused(request: Awaitable[object]) -> ApiError:
-    """The refusal of a request that must not succeed."""
+    """Return the error of a request that must fail."""
     try:
         answer = await request
     except ApiError as error:
@@ -169,24 +170,24 @@ async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
 
 
 def meta(document: Json) -> Json:
-    """The metadata of a document."""
+    """Return the metadata of a document."""
     return document["metadata"]
 
 
 def version_of(document: Json) -> int:
-    """The resourceVersion as a number."""
+    """Return the resourceVersion as a number."""
     return int(document["metadata"]["resourceVersion"])
 
 
 def pod(name: str, *, node: str = "", **metadata: Any) -> Json:
-    """A pod of two containers that nobody schedules or runs; with a node it counts as scheduled."""
+    """Return a pod of two containers that is not scheduled or run; with a node it counts as scheduled."""
     containers = [{"name": "main", "image": "nginx:1"}, {"name": "aux", "image": "busybox:1"}]
     spec: Json = {"containers": containers, "schedulerName": "nobody"} | ({"nodeName": node} if node else {})
     return {"apiVersion": POD.api_version, "kind": POD.kind, "metadata": {"name": name} | metadata, "spec": spec}
 
 
 def job(name: str, *, policy: str = "Never") -> Json:
-    """A Job that waits until it is told to begin."""
+    """Return a suspended Job."""
     template = {"spec": {"containers": [{"name": "main", "image": "busybox:1"}], "restartPolicy": policy}}
     return {
         "apiVersion": JOB.api_version,
@@ -197,7 +198,7 @@ def job(name: str, *, policy: str = "Never") -> Json:
 
 
 def cloneset(name: str, *, spec: Json | None = None, **metadata: Any) -> Json:
-    """A CloneSet that nobody serves."""
+    """Return a CloneSet without a controller."""
     labels = {"app": name}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "nginx:1"}]}}
     wanted = {"replicas": 3, "selector": {"matchLabels": labels}, "template": template} | (spec or {})
@@ -210,12 +211,12 @@ def cloneset(name: str, *, spec: Json | None = None, **metadata: Any) -> Json:
 
 
 def config_map(name: str, **metadata: Any) -> Json:
-    """The simplest object there is."""
+    """Return an object of the simplest kind."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name} | metadata}
 
 
 def owned_by(owner: Json, *, controller: bool = False, blocks: bool = False) -> Json:
-    """A reference to an owner."""
+    """Return a reference to an owner."""
     reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": meta(owner)["name"]}
     return reference | {"uid": meta(owner)["uid"], "controller": controller, "blockOwnerDeletion": blocks}
 
@@ -223,7 +224,7 @@ def owned_by(owner: Json, *, controller: bool = False, blocks: bool = False) -> 
 STATUS: Json = dict.fromkeys(
     ("replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "updatedReadyReplicas"), 1
 )
-"""What the schema of a CloneSet's status requires."""
+"""Members that the schema of a CloneSet's status requires."""
 
 
 def causes(error: ApiError) -> set[tuple[str, str, str]]:

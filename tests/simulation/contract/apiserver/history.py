@@ -1,4 +1,4 @@
-"""How far back history goes: versions that are forgotten, and bookmarks that say how far a watch is."""
+"""The history of an apiserver: compacted versions, and bookmarks that report the progress of a watch."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ FORGETTABLE = LEASE
 """The kind whose history ends where etcd's does."""
 
 SHORT_SECONDS = 5
-"""A watch that lasts so long; its bookmark comes two seconds before its end."""
+"""Seconds of a short watch; its bookmark comes two seconds before its end."""
 
 TRIES = 5
 """Watches until there was a bookmark: a slow apiserver may miss the moment."""
@@ -25,7 +25,7 @@ def lease(name: str) -> Json:
 
 
 async def expired(harness: Harness, since: str) -> ApiError:
-    """The end of a watch that begins too long ago."""
+    """Return the error of a watch that begins too long ago."""
     watched = Watched()
     error = await refused(
         watched.follow(harness.api.watch(FORGETTABLE, since, namespace=harness.namespace, timeout=10))

@@ -1,4 +1,4 @@
-"""What patches make of documents, and which endpoint changes what."""
+"""The results of patches, and the members that each endpoint changes."""
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import CONFIG_MAP, POD

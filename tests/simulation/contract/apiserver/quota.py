@@ -1,4 +1,4 @@
-"""What a quota refuses, and in which words: they reach users in events."""
+"""Rejections by quotas, with their texts: they reach users in events."""
 
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.plan import Json
@@ -42,7 +42,7 @@ class QuotaContract:
 
 
 async def _counted(harness: Harness) -> bool:
-    """A quota refuses everything until its use has been counted."""
+    """Wait until a quota's use is counted; until then it rejects everything."""
     return "used" in (await harness.get(QUOTA, "few")).get("status", {})
 
 
