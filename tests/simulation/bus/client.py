@@ -60,7 +60,7 @@ class SimulatedBus:
         return self._connection
 
     def slept(self, seconds: float) -> None:
-        """The process stood still for that long (SIGSTOP, SIGCONT)."""
+        """Handle a pause of the process (SIGSTOP, SIGCONT)."""
         for follow in self._follows:
             if isinstance(follow, SimulatedFollow):
                 follow.slept(seconds)
@@ -170,7 +170,7 @@ class SimulatedBus:
         self._connection.end()
 
     def sever(self) -> None:
-        """The process died: the kernel closes its sockets."""
+        """Close the sockets of a dead process, as the kernel does."""
         self._connection.end()
 
     async def _ready(self) -> None:

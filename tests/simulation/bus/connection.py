@@ -22,10 +22,10 @@ LATENCY = 0.0002
 """Fake seconds of one way. A real server took 0.15 ms from publisher to follower: less than the apiserver takes."""
 
 STALE_SECONDS = 10.0
-"""Until a client notices a peer that stands still: pings every 4 s, two of them unanswered."""
+"""Fake seconds until a client notices a stalled peer: pings every 4 s, two of them unanswered."""
 
 REPLY_SECONDS = 5.0
-"""Until an answer counts as lost (bus.nats.ACK_SECONDS, bus.jetstream.API_SECONDS)."""
+"""Fake seconds until a reply counts as lost (bus.nats.ACK_SECONDS, bus.jetstream.API_SECONDS)."""
 
 Arrival = tuple[Callable[[], None], Context]
 
@@ -39,20 +39,20 @@ class Peer(Protocol):
         ...
 
     def treatment(self, way: Way, client: str, subject: str) -> Treatment:
-        """Number a message and say what becomes of it."""
+        """Count a message and return its treatment."""
         ...
 
     def accepted(self, connection: "Connection") -> None:
-        """A connection was made."""
+        """Register a new connection."""
         ...
 
     def hung_up(self, connection: "Connection") -> None:
-        """A connection is over: forget what it asked for."""
+        """Forget a closed connection with its requests."""
         ...
 
 
 class Watcher(Protocol):
-    """Whoever depends on a connection."""
+    """A user of a connection, notified of its changes."""
 
     def made(self) -> None:
         """There is a connection, for the first time or again."""
@@ -63,7 +63,7 @@ class Watcher(Protocol):
         ...
 
     def moving(self) -> None:
-        """The same connection works again."""
+        """Handle that the same connection works again."""
         ...
 
 
@@ -105,7 +105,7 @@ class Connection:
         self._on_made.remove(callback)
 
     def begin(self) -> None:
-        """Connect, if nobody did so yet."""
+        """Connect, unless a connection exists."""
         if not self._begun and not self._ended:
             self._begun = True
             self._loop.call_later(2 * LATENCY, self._connect, context=self.context)
@@ -129,9 +129,11 @@ class Connection:
     def ask(
         self, subject: str, serve: Callable[[], T], *, way: Way = Way.ASK, timeout: float = REPLY_SECONDS
     ) -> asyncio.Future[T]:
-        """Send a request. The server answers with what `serve` returns or raises (BusError, PublishRefused); the future
-        fails with BusError when no answer comes, and as soon as the connection breaks. BusError at once when there is
-        no connection."""
+        """Send a request. The future gets what `serve` returns or raises (BusError, PublishRefused).
+
+        It fails with BusError when no reply comes, and as soon as the connection breaks. Raises BusError at once when
+        there is no connection.
+        """
         question = Question[T](self._loop, subject, timeout, self.context)
         self._questions.add(question)
         question.future.add_done_callback(lambda _: self._questions.discard(question))
@@ -149,7 +151,7 @@ class Connection:
         return question.future
 
     def drop(self) -> None:
-        """The connection breaks, and the client notices."""
+        """Break the connection so that the client notices."""
         self._number += 1
         self._frozen = False
         self._backlog.clear()
@@ -158,7 +160,7 @@ class Connection:
             self._loop.call_later(LATENCY, self._disconnected, self._number, context=self.context)
 
     def freeze(self) -> None:
-        """Nothing moves either way, and nobody notices for a while."""
+        """Stall both directions, unnoticed for a while."""
         self._frozen = True
         number = self._number
 
@@ -171,7 +173,7 @@ class Connection:
             self._loop.call_soon(watcher.silent, context=self.context)
 
     def thaw(self) -> None:
-        """What waited moves on, in its order."""
+        """Deliver the stalled messages, in their order."""
         self._frozen = False
         for watcher in self._watchers:
             self._loop.call_soon(watcher.moving, context=self.context)
@@ -231,13 +233,13 @@ class Question(Generic[T]):
         self._timer = loop.call_later(timeout, self.fail, late, context=context)
 
     def answer(self, result: T) -> None:
-        """The first answer counts."""
+        """Answer with a result. Only the first answer counts."""
         if not self.future.done():
             self._timer.cancel()
             self.future.set_result(result)
 
     def fail(self, error: BusError | PublishRefused) -> None:
-        """The same for a refusal. A caller that was cancelled need not look at it."""
+        """Answer with an error. A cancelled caller does not read it."""
         if not self.future.done():
             self._timer.cancel()
             self.future.set_exception(error)

@@ -1,7 +1,7 @@
-"""What can happen to one message between a process and the bus.
+"""Faults of single messages between a process and the bus.
 
-TCP neither loses nor repeats nor reorders within a connection, so most of what goes wrong on a real bus is a connection
-that breaks or a server that forgets (`Server`). What is left is decided here, message by message.
+TCP neither loses nor repeats nor reorders within a connection, so most faults of a real bus are broken connections or a
+server that loses data (`Server`). The remaining ones are decided here, message by message.
 """
 
 import enum
@@ -11,7 +11,7 @@ import msgspec
 
 
 class Way(enum.Enum):
-    """Which way a message goes."""
+    """The direction of a message."""
 
     PUBLISH = "publish"  # process → server, acknowledged
     SOON = "soon"  # process → server, fire and forget
@@ -31,8 +31,10 @@ class Hop(msgspec.Struct, frozen=True):
 
 
 class Treatment(msgspec.Struct, frozen=True):
-    """What becomes of it. Of several answers the first counts; a delayed message delays all that follow it on its
-    connection."""
+    """The treatment of one message.
+
+    Of several replies the first counts; a delayed message delays all that follow it on its connection.
+    """
 
     times: int = 1  # how often it arrives; 0: never
     delay: float = 0.0

@@ -63,13 +63,13 @@ class SimulatedFollow:
         self._leave()
 
     def slept(self, seconds: float) -> None:
-        """The process stood still for that long: it heard nothing meanwhile."""
+        """Handle a pause of the process, in which nothing was received."""
         if seconds >= SILENCE_SECONDS:
             self._silent_since = self._loop.time() - seconds
             self._lost(self._reading)
 
     def made(self) -> None:
-        """The connection was away: the consumer may be gone, and messages of the meantime with it."""
+        """Handle a reconnect: the consumer may be gone, and messages of the meantime with it."""
         self._attached = False
         self._wake.set()
 
@@ -146,7 +146,7 @@ class SimulatedFollow:
             self._on_message(msgspec.structs.replace(message, pending=pending) if pending else message)
 
     def _lost(self, reading: int) -> None:
-        """The consumer is not to be trusted any more."""
+        """Give up the consumer."""
         if reading == self._reading:
             self._reading += 1
             self._attached = False

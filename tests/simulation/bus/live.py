@@ -34,10 +34,10 @@ class LiveFollow:
         self._connection.post(Way.SOON, self._live.subject_filter, lambda: self._server.subscribe(self._live))
 
     def silent(self) -> None:
-        """What is published meanwhile is missed."""
+        """Miss what is published meanwhile."""
 
     def moving(self) -> None:
-        """What waited has arrived."""
+        """Continue after stalled messages have arrived."""
 
     async def stop(self) -> None:
         self._connection.unwatch(self)
@@ -84,7 +84,7 @@ class Requests:
             del self._waiting[reply]
 
     def server(self, on_request: OnRequest) -> OnMessage:
-        """What a subscription calls to have `on_request` answer."""
+        """Subscribe, with `on_request` answering."""
 
         def receive(message: Message) -> None:
             task = self._loop.create_task(self._answer(message, on_request))

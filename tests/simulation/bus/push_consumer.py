@@ -1,7 +1,7 @@
-"""Consumers that send to an inbox, for readers without any right to JetStream: numbered messages, and heartbeats.
+"""Consumers that push to an inbox, for readers without a right to JetStream: numbered messages, and heartbeats.
 
-They belong to the server and live in its memory, whoever asked for them. While nobody listens to the inbox they wait,
-and after a while they are gone.
+They belong to the server and live in its memory. While the inbox has no subscriber they wait, and after a while they
+are removed.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ class Post(Protocol):
     """The part of the server that delivers."""
 
     def deliver_live(self, message: Message, subject: str = "") -> bool:
-        """Hand a message to those who listen to the subject (its own, if none is given). False when nobody does."""
+        """Deliver a message to subscribers of the subject (by default its own). Returns False without any."""
         ...
 
 
@@ -83,5 +83,5 @@ class PushConsumer:
         self._cursor = max(self._cursor, self.stream.last_sequence)
 
     def takes(self, message: Message) -> bool:
-        """The message is for this reader."""
+        """Report whether the message is for this reader."""
         return any(matches(one, message.subject) for one in self._filters)

@@ -1,7 +1,7 @@
-"""The simulated nats-server: streams, their consumers, live subscriptions, and everything that can happen to it.
+"""The simulated nats-server: streams, their consumers, live subscriptions, and its faults.
 
-Only what the real client (flotilla_common.bus) makes use of. Its methods up to the faults are called when a message
-arrives, outside of all processes; the faults are for whoever hurts it.
+It has only what the real client (flotilla_common.bus) uses. Its methods up to the faults are called when a message
+arrives, outside of all processes; the faults are called by tests.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -117,7 +117,7 @@ class Server:
         return self._store(stream, subject, data, headers, expected, ttl).sequence
 
     def accept(self, message: Message) -> None:
-        """A message whose sender waits for nothing."""
+        """Accept a message without a reply."""
         stream = self._taking(message.subject)
         if stream is not None:
             self._store(stream, message.subject, message.data, message.headers, None, None)
@@ -137,12 +137,12 @@ class Server:
         return found
 
     def newest(self, name: str, subject: str) -> Message | None:
-        """The last message of a subject; None when there is none, or no stream."""
+        """Return the last message of a subject; None when there is none, or no stream."""
         stream = self.streams.get(name)
         return None if stream is None else stream.newest(subject, self._loop.time())
 
     def holds(self, name: str, subject_filter: str) -> bool:
-        """The stream has a message under the filter."""
+        """Report whether the stream has a message under the filter."""
         stream = self.streams.get(name)
         return stream is not None and any(stream.after(0, subject_filter, self._loop.time()))
 
@@ -163,8 +163,10 @@ class Server:
             self._consumers.remove(consumer)
 
     def push(self, name: str, reader: str, filters: Sequence[str], inbox: str, created: str, after: int) -> Delivery:
-        """Start to send to an inbox, after a sequence if the stream is the one that was read, and no more to where the
-        reader read before. StreamMissing."""
+        """Start to push to an inbox, after a sequence if the stream is the one that was read.
+
+        Ends an earlier delivery of the reader. Raises StreamMissing.
+        """
         stream = self.stream(name)
         resumed = bool(created) and stream.created == created and stream.last_sequence >= after
         self._pushed = [one for one in self._pushed if (one.stream, one.reader) != (stream, reader)]
@@ -190,8 +192,10 @@ class Server:
             self._lives.remove(live)
 
     def deliver_live(self, message: Message, subject: str = "") -> bool:
-        """Hand a message to live subscribers, one of each queue: to those of another subject than its own if one is
-        given. False when there are none."""
+        """Deliver a message to live subscribers, one of each queue; of another subject if one is given.
+
+        Returns False when there are none.
+        """
         served: set[tuple[str, str]] = set()
         taken = [live for live in self._lives if matches(live.subject_filter, subject or message.subject)]
         for live in taken:
@@ -239,7 +243,7 @@ class Server:
             connection.thaw()
 
     def lose_stream(self, name: str) -> None:
-        """The stream is gone, and its consumers with it. Their clients miss the heartbeats."""
+        """Remove a stream with its consumers. Their clients miss the heartbeats."""
         stream = self.streams.pop(name, None)
         self._routes.clear()
         for consumer in [one for one in self._consumers if one.stream is stream]:
@@ -248,8 +252,10 @@ class Server:
         self._pushed = [one for one in self._pushed if one.stream is not stream]
 
     def stall(self, client: str, stream: str, *, noticed: bool = False) -> None:
-        """The consumer of a follow delivers nothing more. Either its heartbeats stop as well and the client notices,
-        or they go on and it does not."""
+        """Stall the consumer of a follow.
+
+        Either its heartbeats stop as well and the client notices, or they go on and it does not.
+        """
         for consumer in self._consumers_of(client, stream):
             consumer.stalled = True
             if noticed:

@@ -14,7 +14,7 @@ class _Stored(msgspec.Struct):
 
 
 class Stream:
-    """What the server keeps under one name. `now` is fake seconds; expired messages are gone when somebody looks."""
+    """The messages under one stream name. `now` is fake seconds; expired messages are removed on access."""
 
     def __init__(self, spec: StreamSpec, created: str) -> None:
         self.spec = spec
@@ -66,11 +66,11 @@ class Stream:
                 yield message
 
     def newest_of_each(self, subject_filter: str, now: float) -> Iterator[Message]:
-        """The last message of every subject, in order of sequence."""
+        """Return the last message of every subject, in order of sequence."""
         return (one for one in self.after(0, subject_filter, now) if self._newest[one.subject] == one.sequence)
 
     def newest(self, subject: str, now: float) -> Message | None:
-        """The last message of one subject, or of all."""
+        """Return the last message of one subject, or of all."""
         if subject == ">":
             return max(self.after(0, subject, now), key=lambda one: one.sequence, default=None)
         self._expire(now)
@@ -83,7 +83,7 @@ class Stream:
         return set(self._newest)
 
     def takes(self, subject: str) -> bool:
-        """The stream stores what is published there."""
+        """Report whether the stream stores a subject."""
         return any(matches(pattern, subject) for pattern in self.spec.subjects)
 
     def _expire(self, now: float) -> None:

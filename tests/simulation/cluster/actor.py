@@ -1,7 +1,8 @@
-"""How everybody in the simulated cluster works: see a change, wait a little, look again, write.
+"""The control loop of the simulated cluster: see a change, wait a little, look again, write.
 
-An actor is level-triggered. For each object it knows the next step from what is stored, and takes it when its time has
-come, unless the object has changed so that another step is due. It sees changes at once; its pace makes it slow.
+An actor is level-triggered. For each object it computes the next action from the stored state, and executes it when its
+time has come, unless the object has changed so that another action is due. It sees changes at once; durations slow it
+down.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from tests.simulation.history import Version
 from tests.simulation.restored_copies import RESTORED_NAMESPACE
 
 RETRY_SECONDS = 0.1
-"""An actor whose write fails tries again after this time."""
+"""Fake seconds after which an actor retries a failed write."""
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -45,7 +46,7 @@ class Actor:
         self._working: dict[ObjectKey, asyncio.Task[None]] = {}
 
     def next_step(self, place: ObjectKey, document: Json) -> Action | None:
-        """What to do about the object as it is stored; None for nothing, until it changes."""
+        """Return the next action for the stored object; None for none, until it changes."""
         raise NotImplementedError
 
     @property
@@ -54,7 +55,7 @@ class Actor:
         return bool(self._due or self._working)
 
     def stored(self, place: ObjectKey, resource: Resource | None = None) -> Json | None:
-        """An object as it is stored now."""
+        """Return an object as it is stored now."""
         found = self.server.store.table(resource or self.resource).objects.get(place)
         return found.document if found else None
 
@@ -65,7 +66,7 @@ class Actor:
         return [(place, document) for place, document in found if place[0] != RESTORED_NAMESPACE]
 
     def see(self, version: Version) -> None:
-        """An object changed."""
+        """Handle a change of an object."""
         self.touch((version.namespace, version.name))
 
     def touch_all(self) -> None:

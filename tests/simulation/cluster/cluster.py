@@ -1,4 +1,4 @@
-"""A whole cluster around the apiserver, on one page: who is there, who sees what, and what can befall it."""
+"""A whole cluster around the apiserver: its controllers, their watches, and its faults."""
 
 from collections.abc import Callable
 
@@ -62,17 +62,17 @@ class Cluster:
             await self.kubelets.api.create(NODE, "", msgspec.json.encode(_node(number)))
 
     def lose_node(self, name: str) -> None:
-        """The node is cut off: its kubelet falls silent."""
+        """Cut a node off: its kubelet stops reporting."""
         self.kubelets.dead.add(name)
         self._touch_node(name)
 
     def return_node(self, name: str) -> None:
-        """The node is back, with its containers as they were."""
+        """Return a node, with its containers as they were."""
         self.kubelets.dead.discard(name)
         self._touch_node(name)
 
     def crash_container(self, namespace: str, pod: str, container: str) -> None:
-        """A container dies by itself; its kubelet starts it again."""
+        """Crash a container; its kubelet restarts it."""
         document = self.kubelets.stored((namespace, pod))
         if document is not None:
             self.kubelets.crashed.add((document["metadata"]["uid"], container))
@@ -84,7 +84,7 @@ class Cluster:
         return self.kubelets.broken_images
 
     def mend_image(self, image: str) -> None:
-        """The image can be pulled again."""
+        """Make an image pullable again."""
         self.kubelets.broken_images.discard(image)
         self.kubelets.touch_all()
 

@@ -1,7 +1,7 @@
-"""How long things take in the simulated cluster, in fake seconds.
+"""The durations of work in the simulated cluster, in fake seconds.
 
-Much faster than a real cluster, so that a scenario is a few seconds long, but never at once: a controller must meet
-everything half-done.
+Much shorter than in a real cluster, so that a scenario takes a few seconds, but never zero: a controller must meet
+every intermediate state.
 """
 
 import msgspec

@@ -1,5 +1,6 @@
-"""Ephemeral containers of the simulated kubelets: what one does is its command. `exit 3` ends with that code after a
-while, everything else runs for ever.
+"""Ephemeral containers of the simulated kubelets: their command decides what they do.
+
+`exit 3` ends with that code after a while, everything else runs until it is stopped.
 """
 
 from collections.abc import Callable
@@ -11,14 +12,14 @@ from flotilla_common.model import ephemeral
 
 EXIT = "exit"
 START, END = "start ephemeral", "end ephemeral"
-"""What can be next."""
+"""The kinds of the next action."""
 
 Obstacle = Callable[[Json], str]
 """Why a container cannot be created; empty if it can."""
 
 
 def next_of(pod: Json, obstacle: Obstacle) -> str:
-    """What is next: to start one (or to say why it does not), or to end one; empty for nothing."""
+    """Return the next action: to start one (or report why it does not start), or to end one; empty for none."""
     told = ephemeral.statuses_of(pod)
     found = mappings(pod["spec"].get("ephemeralContainers"))
     if any(one["name"] not in told or (_waits(one, told) and not obstacle(one)) for one in found):
@@ -27,7 +28,7 @@ def next_of(pod: Json, obstacle: Obstacle) -> str:
 
 
 def gone_on(pod: Json, obstacle: Obstacle, now: datetime) -> Json:
-    """The pod after that."""
+    """Return the pod after the next action."""
     told, due = ephemeral.statuses_of(pod), next_of(pod, obstacle)
     found = mappings(pod["spec"].get("ephemeralContainers"))
     if due == START:

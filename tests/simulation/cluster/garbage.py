@@ -32,7 +32,7 @@ class GarbageCollector(Graph):
         return any(collector.busy for collector in self._collectors.values())
 
     def see(self, version: Version) -> None:
-        """An object changed: it may have to go, and so may those around it."""
+        """Handle a change of an object: it may have to be collected, and its neighbours as well."""
         this = version.resource, (version.namespace, version.name)
         for resource, place in self.changed(this, version.before, version.after):
             collector = self._collectors.get(resource.id)

@@ -1,6 +1,6 @@
-"""The Job controller: one pod at a time until one succeeds, or as many have failed as may (kubernetes.io/docs, Job).
+"""The Job controller: one pod at a time until one succeeds, or backoffLimit is reached (kubernetes.io/docs, Job).
 
-What a Job has more (parallelism, indexes, finalizers on pods) matters to nobody here.
+No scenario needs parallelism, indexes or finalizers on pods.
 """
 
 import msgspec
@@ -28,7 +28,7 @@ class Jobs(Actor):
         self.durations = durations
 
     def see(self, version: Version) -> None:
-        """A Job changed, or a pod of one."""
+        """Handle a change of a Job or of its pod."""
         document = version.after or version.before or {}
         if version.resource == JOB:
             self.touch((version.namespace, version.name))
@@ -84,7 +84,7 @@ class Jobs(Actor):
 
 
 def _end(job: Json, counted: Json) -> str:
-    """The condition with which the Job ends; empty while it goes on."""
+    """Return the condition with which the Job ends; empty while it is active."""
     if counted["succeeded"]:
         return "Complete"
     return "Failed" if counted["failed"] > job["spec"]["backoffLimit"] else ""

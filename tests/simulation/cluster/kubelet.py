@@ -1,8 +1,8 @@
-"""The kubelets of all nodes: they start, restart, watch over and end the containers of the pods bound to them.
+"""The kubelets of all nodes: they start, restart, observe and end the containers of the pods bound to them.
 
-What runs is what the pod's status says runs: a kubelet has no other memory. A container whose image changed is stopped
-and then started anew, with another imageID, one more restart, and not ready in between; `Ready` follows the containers
-and the readiness gates. A kubelet writes only its own conditions, and only to the pod that it knows by its uid.
+The pod's status is the only state of a kubelet. A container whose image changed is stopped and started again, with
+another imageID, one more restart, and not ready in between; `Ready` follows the containers and the readiness gates. A
+kubelet writes only its own conditions, and only to the pod with the uid that it has.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,7 +24,7 @@ from tests.simulation.cluster.actor import Action, Actor
 from tests.simulation.cluster.durations import Durations
 
 STOP_ANNOTATION = "simulation.flotilla.dev/stop-seconds"
-"""How long the pod's containers take to stop, at most its grace period."""
+"""Seconds that the pod's containers take to stop, at most its grace period."""
 
 COMPLETE_ANNOTATION = "fake.flotilla.dev/complete"
 """The pod succeeds by itself, as a job's."""
@@ -69,7 +69,7 @@ class Kubelets(Actor):
         return self._watch_over(place, document)
 
     def _wind_down(self, place: ObjectKey, pod: Json) -> Action | None:
-        """A job's pod is over, as somebody has said: what still runs is stopped."""
+        """Stop the running containers of a job's pod whose phase is final."""
         job = pod["spec"].get("restartPolicy", "Always") != "Always"
         if job and any(map(_runs, statuses_of(pod).values())):
             return Action("wind down", self.durations.stop, lambda: self._report(place, self._wound_down))
@@ -177,7 +177,7 @@ class Kubelets(Actor):
 
 
 def _reported(pod: Json, after: Json) -> Json:
-    """What a kubelet sends of a pod's status: containers always, and else what it changes."""
+    """Return what a kubelet sends of a pod's status: containers always, other members if they change."""
     held, status = member(pod, "status"), after["status"]
     sent = {key: value for key, value in status.items() if held.get(key) != value or key in _ALWAYS}
     stored = mappings(held.get("conditions"))
@@ -220,6 +220,6 @@ def _exits(pod: Json) -> dict[str, int]:
 
 
 def _key_refs(container: Json) -> list[Json]:
-    """The keys of ConfigMaps without which the container cannot be created."""
+    """Return the keys of ConfigMaps without which the container cannot be created."""
     sources = (member(entry, "valueFrom") for entry in mappings(container.get("env")))
     return [member(source, "configMapKeyRef") for source in sources if "configMapKeyRef" in source]

@@ -23,7 +23,7 @@ class Namespaces(Actor):
         self.durations = durations
 
     def see(self, version: Version) -> None:
-        """A namespace changed, or something in one went."""
+        """Handle a change of a namespace, or a deletion in one."""
         if version.resource == NAMESPACE:
             self.touch(("", version.name))
         elif version.after is None and version.namespace:

@@ -1,7 +1,6 @@
-"""What the scheduler asks of a node for a pod: that it is one of those that the pod demands, that the pod tolerates its
-taints, and that it would have room if nothing else were there.
+"""The scheduler's filters: node selector and affinity, taints, and room on an empty node.
 
-On raw pod specs and nodes: the oracles judge by it, and must not do so by the planner's own reading.
+They work on raw pod specs and nodes: the oracles use them, and must not use the planner's own code.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +16,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def selects(spec: Json, node: Json) -> bool:
-    """The pod's node selector and required affinity let it run on the node."""
+    """Report whether node selector and required affinity of the pod match the node."""
     labels = mapping(node["metadata"].get("labels"))
     if not mapping(spec.get("nodeSelector")).items() <= labels.items():
         return False
@@ -28,7 +27,7 @@ def selects(spec: Json, node: Json) -> bool:
 
 
 def repelled_by(spec: Json, node: Json, effects: Sequence[str] = HARD) -> list[Json]:
-    """The node's taints that keep the pod away; that it is cordoned counts as one, even before somebody says so."""
+    """Return the node's taints that repel the pod. A cordon counts as a taint, even before it is one."""
     taints = list(mappings(node["spec"].get("taints")))
     if node["spec"].get("unschedulable"):
         taints.append({"key": UNSCHEDULABLE, "effect": "NoSchedule"})
@@ -38,8 +37,10 @@ def repelled_by(spec: Json, node: Json, effects: Sequence[str] = HARD) -> list[J
 
 
 def lacks(spec: Json, node: Json) -> str:
-    """A resource of which even the empty node has too little for the pod; empty for none. What init containers ask for
-    is not counted: no scenario has such."""
+    """Return a resource that even the empty node lacks for the pod; empty for none.
+
+    Init containers are not counted: no scenario has one with requests.
+    """
     room = member(node, "status", "allocatable")
     asked = [mapping(member(one, "resources").get("requests")) for one in mappings(spec.get("containers"))]
     for name in sorted({name for requests in asked for name in requests}):

@@ -1,8 +1,8 @@
-"""The node lifecycle controller and the pod garbage collector: what becomes of nodes, and of pods whose node is lost.
+"""The node lifecycle controller and the pod garbage collector: taints of nodes, and pods of lost nodes.
 
-What is wrong with a node becomes a taint. A silent node is marked, its pods are no longer Ready, and after a while
-those that do not tolerate that are deleted. But nobody is there to end their containers: they stay terminating until
-the node is back, or somebody forces them, or the node itself is removed.
+A silent node is tainted, its pods are no longer Ready, and after a while those that do not tolerate that are deleted.
+But no kubelet ends their containers: they stay terminating until the node returns, they are force-deleted, or the node
+is removed.
 """
 
 import msgspec
@@ -88,13 +88,13 @@ class LostPods(Actor):
 
 
 def _ready(document: Json) -> str:
-    """What a node or a pod says about being ready; empty for nothing."""
+    """Return the Ready condition's status of a node or a pod; empty for none."""
     conditions = mappings(member(document, "status").get("conditions"))
     return next((str(one["status"]) for one in conditions if one["type"] == "Ready"), "")
 
 
 def _tainted(node: Json) -> list[Json]:
-    """The taints that the node should have: those of users, and what is wrong with it."""
+    """Return the taints that the node should have: those of users, and those of its conditions."""
     taints = [taint for taint in mappings(node["spec"].get("taints")) if taint["key"] not in OWN_TAINTS]
     ready = _ready(node)
     if ready != "True":

@@ -39,7 +39,7 @@ class Scheduler(Actor):
         return Action("complain", self.durations.schedule, lambda: self._complain(place, metadata["uid"], why))
 
     def _choose(self, pod: Json) -> tuple[str, str]:
-        """The name of the node; if there is none, why not."""
+        """Return the name of the node; if there is none, the reason."""
         if not self._claims_bound(pod):
             return "", "pod has unbound immediate PersistentVolumeClaims"
         load = Counter(other["spec"].get("nodeName", "") for _, other in self.all())
@@ -72,7 +72,7 @@ class Scheduler(Actor):
 
 
 def _why_not(pod: Json, node: Json, load: int) -> str:
-    """What keeps the pod from the node, in the scheduler's words; empty for nothing."""
+    """Return why the pod does not fit the node, in the scheduler's words; empty if it does."""
     spec = pod["spec"]
     if "deletionTimestamp" in node["metadata"]:
         return "node(s) were being deleted"

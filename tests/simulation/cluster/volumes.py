@@ -21,7 +21,7 @@ class Volumes(Actor):
         self.durations = durations
 
     def see(self, version: Version) -> None:
-        """A claim changed, or a pod that may have used one went or finished."""
+        """Handle a change of a claim, or the end of a pod that may have used one."""
         if version.resource == CLAIM:
             self.touch((version.namespace, version.name))
         elif version.resource == POD and version.before is not None:

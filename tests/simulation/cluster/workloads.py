@@ -1,5 +1,8 @@
-"""The controllers of Deployments, ReplicaSets and built-in StatefulSets: what is due is told by the pure functions of
-`flotilla_common.model`; these carry it out over the apiserver, at their own pace."""
+"""The controllers of Deployments, ReplicaSets and built-in StatefulSets.
+
+The pure functions of `flotilla_common.model` compute the changes; these controllers write them to the apiserver, with
+their own durations.
+"""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -37,7 +40,7 @@ class Workloads:
         return self._actors.values()
 
     def see(self, version: Version) -> None:
-        """A workload changed, or what one made."""
+        """Handle a change of a workload or of its objects."""
         if version.resource in self._actors:
             self._actors[version.resource].see(version)
         for owner in owners_of(version.after or version.before or {}):

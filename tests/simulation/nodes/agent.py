@@ -15,7 +15,7 @@ NAME = "agent"
 
 
 def agent_of(machine: Machine, *, probes: bool) -> Service:
-    """The agent of one node, as a service that the simulation can run. `probes`: somebody asks it for probes."""
+    """Return the agent of one node, as a service that the simulation can run. `probes`: it has probes."""
 
     async def run(context: Context) -> None:
         status = _Status(context.health)
@@ -45,7 +45,7 @@ def agent_of(machine: Machine, *, probes: bool) -> Service:
 
 
 class _Status(Status):
-    """What the agent says on /readyz, for the process to know when it is ready."""
+    """The status on the agent's /readyz, by which its process is ready."""
 
     def __init__(self, health: Health) -> None:
         super().__init__()

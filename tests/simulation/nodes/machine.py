@@ -29,14 +29,14 @@ CALL_SECONDS = 0.0005
 """Fake seconds of one way between agent and runtime."""
 
 PULL_SECONDS = 0.2
-"""How long a pull takes, unless a scenario says otherwise."""
+"""Fake seconds of a pull, unless a scenario sets others."""
 
 
 class Socket(Protocol):
     """The way between an agent and its runtime."""
 
     async def carry(self, agent: str, method: str, serve: Callable[[], Awaitable[T]]) -> T:
-        """The way there, `serve`, the way back."""
+        """Carry the call, call `serve`, carry the reply."""
         ...
 
 
@@ -67,21 +67,21 @@ class Machine:
         self.stops: list[tuple[str, str]] = []
         """(pod, container) of every stop that reached the runtime."""
         self.passwords: dict[str, str] = {}
-        """By repository: what the registry wants to see."""
+        """The password that the registry wants, by repository."""
         self.broken: set[str] = set()
         """References that no registry has."""
         self.pull_seconds = PULL_SECONDS
         self.answers: dict[str, tuple[int, str]] = {}
-        """By command of a probe: its exit code and what it writes; any other one succeeds without a word."""
+        """By command of a probe: its exit code and its output; other commands succeed without output."""
         self.files: dict[Path, dict[tuple[str, str], Entry]] = {}
         self.probe_results: list[Kept] = []
 
     def wanted(self) -> bool:
-        """Something is to be pulled or probed, or to be told."""
+        """Report whether a pull, a probe or a report is due."""
         return self._pull_wanted() or self._probe_wanted()
 
     def _probe_wanted(self) -> bool:
-        """The status of the NodePodProbe does not say what its probes say now."""
+        """Report whether the status of the NodePodProbe differs from the results of its probes."""
         document = self.cluster.kubelets.stored(("", self.name), NODE_POD_PROBE)
         if document is None or self.name in self.cluster.kubelets.dead:
             return False
@@ -99,7 +99,7 @@ class Machine:
         return (SUCCEEDED if code == 0 else FAILED), text
 
     def _pull_wanted(self) -> bool:
-        """The status of the NodeImage does not speak of its spec yet."""
+        """Report whether the status of the NodeImage is behind its spec."""
         document = self.cluster.kubelets.stored(("", self.name), NODE_IMAGE)
         if document is None or self.name in self.cluster.kubelets.dead:
             return False
@@ -110,15 +110,15 @@ class Machine:
         )
 
     def journal(self, folder: Path) -> Journal:
-        """The journal in a folder of this node's disk."""
+        """Return the journal in a folder of this node's disk."""
         return DiskJournal(folder, self.files)
 
     def results(self, folder: Path) -> Results:
-        """The results of probes on this node's disk."""
+        """Return the results of probes on this node's disk."""
         return DiskResults(folder, self.probe_results)
 
     def pods(self) -> list[Json]:
-        """What the kubelet of this node runs."""
+        """Return the pods that the kubelet of this node runs."""
         return [pod for _, pod in self.cluster.kubelets.all() if pod["spec"].get("nodeName") == self.name]
 
 

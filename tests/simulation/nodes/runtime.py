@@ -35,7 +35,7 @@ LOOK_SECONDS = 0.01
 
 
 class SimulatedRuntime(Runtime):
-    """What `flotilla_nodeagent.cri.runtime.Runtime` is to the agent."""
+    """The simulated counterpart of `flotilla_nodeagent.cri.runtime.Runtime`."""
 
     def __init__(self, machine: Machine) -> None:
         # The real one opens a socket here.
@@ -143,7 +143,7 @@ class SimulatedRuntime(Runtime):
         return await self._machine.socket.carry(self._machine.agent, method, serve)
 
     async def _end_of(self, container_id: str) -> None:
-        """A runtime answers when the container has ended."""
+        """Wait until the container has ended, as a runtime does before it answers."""
         found = self._find(container_id)
         if found is not None and found[1].state is State.RUNNING:
             await asyncio.sleep(LOOK_SECONDS)

@@ -57,7 +57,7 @@ def _turns_unready(workload: Workload, commit: Commit) -> bool:
 
 
 def changed_out_of_service(view: View, commit: Commit) -> Iterator[str]:
-    """Check that images change only while InPlaceUpdateReady is False, and it turns True when they run (common.md §9)."""
+    """Check that images change only while InPlaceUpdateReady is False, until they run (common.md §9)."""
     before, pod = commit.before, commit.pod
     if not commit.ours or before is None or pod is None or commit.workload is None:
         return
