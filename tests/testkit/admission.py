@@ -1,8 +1,8 @@
 """Admission of one kind over a fake apiserver."""
 
-from typing import Any
+from typing import Any, cast
 
-import jsonpatch
+import jsonpatch  # pyright: ignore[reportMissingTypeStubs]
 from prometheus_client import CollectorRegistry
 
 from flotilla_common.api.admission.review import Answer, Request
@@ -41,7 +41,7 @@ def written(document: Json | None, old: Json | None = None, namespace: str = "n"
 
 def applied(document: Json, answer: Answer) -> Json:
     """Return the document with the patch of the answer; the document itself stays as it is."""
-    return jsonpatch.apply_patch(document, [operation.document() for operation in answer.patch])
+    return cast("Any", jsonpatch).apply_patch(document, [operation.document() for operation in answer.patch])
 
 
 class KindAdmission:

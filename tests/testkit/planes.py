@@ -1,7 +1,7 @@
 """Fixtures of integration tests: a control plane of one file, and a namespace of one test."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
 import pytest_asyncio
@@ -21,6 +21,11 @@ class Own(NamedTuple):
     audit: AuditLog
 
 
+def _flags(request: pytest.FixtureRequest) -> Any:
+    """Return the flags of services that the file names in `FLAGS`, or None."""
+    return getattr(cast("Any", request).module, "FLAGS", None)
+
+
 def own_plane(*services: str) -> Callable[..., Any]:
     """Return the fixture of a control plane with audit log for one file: the usual services, and these.
 
@@ -32,7 +37,7 @@ def own_plane(*services: str) -> Callable[..., Any]:
         folder = tmp_path_factory.mktemp("plane")
         audit = AuditLog(folder)
         plane = control_plane(folder, nodes=NODES, kubelet=KUBELET, apiserver_flags=audit.flags)
-        async with plane as cluster, fleet(cluster, (*SERVICES, *services), flags=request.module.FLAGS) as running:
+        async with plane as cluster, fleet(cluster, (*SERVICES, *services), flags=_flags(request)) as running:
             yield Own(running, audit)
 
     return own
@@ -44,7 +49,7 @@ def own_fleet(*services: str) -> Callable[..., Any]:
     @pytest_asyncio.fixture(scope="module", loop_scope="module")
     async def own(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> AsyncIterator[Fleet]:
         plane = control_plane(tmp_path_factory.mktemp("plane"), nodes=NODES, kubelet=KUBELET)
-        async with plane as cluster, fleet(cluster, (*SERVICES, *services), flags=request.module.FLAGS) as running:
+        async with plane as cluster, fleet(cluster, (*SERVICES, *services), flags=_flags(request)) as running:
             yield running
 
     return own
@@ -59,7 +64,7 @@ def namespace(*resources: Resource, private: tuple[Resource, ...] = (), delete: 
 
     @pytest.fixture
     def space(request: pytest.FixtureRequest) -> Iterator[Workspace]:
-        has_own = hasattr(request.module, "FLAGS")
+        has_own = _flags(request) is not None
         found: Fleet | Own = request.getfixturevalue("own" if has_own else "shared")
         flotilla = found.fleet if isinstance(found, Own) else found
         with watched(flotilla.cluster, request.node.nodeid, *resources, *(private if has_own else ())) as made:
