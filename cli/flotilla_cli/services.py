@@ -9,7 +9,7 @@ import click
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.permissions import OPERATOR, OPERATOR_PERMISSIONS, READER, READER_PERMISSIONS, Permissions
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.installed import installed_parts
+from flotilla_common.installed import installed_components
 from flotilla_common.service import Service
 
 ON_DEMAND = ("statemetrics",)
@@ -48,7 +48,7 @@ def bus_permissions() -> Mapping[str, Permissions]:
 
 def controllers() -> Mapping[Resource, ControllerSpec[Any, Any]]:
     """Return the controllers of all installed services by the kind that they plan."""
-    parts = [part for parts in installed_parts().values() for part in parts]
+    parts = [part for parts in installed_components().values() for part in parts]
     return {part.resource: part for part in parts if isinstance(part, ControllerSpec)}
 
 

@@ -10,16 +10,16 @@ from flotilla_common.api.documents import mappings, member
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import CONFIG_MAP
-from flotilla_common.assembly import controller_service
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Chain, Intent, Plan, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch, owned
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.control.writes import create_of, delete_of, patch_of, write_status
 from flotilla_common.service import Service
+from flotilla_common.service_runner import controller_service
 from flotilla_common.workload.ownership import owner_reference
 from tests.sample.kind import SAMPLES
 
@@ -65,10 +65,10 @@ class Snapshot(msgspec.Struct, frozen=True):
 class Gatherer:
     """Builds the snapshot of one Sample."""
 
-    def __init__(self, wiring: Wiring) -> None:
-        self._samples = wiring.table(OBJECTS)
-        self._maps = wiring.table(CONFIG_MAPS)
-        self._children = wiring.table(CLONE_SETS)
+    def __init__(self, context: ControllerContext) -> None:
+        self._samples = context.table(OBJECTS)
+        self._maps = context.table(CONFIG_MAPS)
+        self._children = context.table(CLONE_SETS)
 
     def gather(self, key: Key, memory: Memory) -> Snapshot | None:
         sample = self._samples.get(*key)
@@ -130,7 +130,7 @@ CONTROLLER = ControllerSpec(
     name="sample-controller",
     primary=OBJECTS,
     watches=(CONFIG_MAPS, CLONE_SETS),
-    build=lambda wiring, options: Gatherer(wiring),
+    build=lambda context, options: Gatherer(context),
     plan=plan,
 )
 PARTS = (CONTROLLER,)

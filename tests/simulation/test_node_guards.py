@@ -10,8 +10,8 @@ import pytest
 
 from flotilla_common.api.kinds.nodeimage.types import ImageTag, NodeImage, TagStatus
 from flotilla_common.bus.interface import Message
-from flotilla_common.control.inbox import Inbox
 from flotilla_common.control.keystate import Key
+from flotilla_common.control.report_buffer import ReportBuffer
 from flotilla_common.node.reports import Answer, NodeImageReport
 from flotilla_jobs.nodeimage import status
 from flotilla_nodeagent.channel import reader
@@ -20,7 +20,7 @@ from flotilla_nodeagent.channel.reader import read_delivery as real
 from tests.simulation.nodes.machine import DiskJournal
 from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
 
-PullInbox = Inbox[NodeImage, NodeImageReport]
+PullInbox = ReportBuffer[NodeImage, NodeImageReport]
 
 
 def no_rounds(patch: pytest.MonkeyPatch) -> None:
@@ -56,8 +56,8 @@ def no_identity(patch: pytest.MonkeyPatch) -> None:
         named = report if image is None else msgspec.structs.replace(report, uid=image.metadata.uid)
         return await written(inbox, key, named)
 
-    patch.setattr(Inbox, "_find", find)
-    patch.setattr(Inbox, "_written", taken)
+    patch.setattr(ReportBuffer, "_find", find)
+    patch.setattr(ReportBuffer, "_written", taken)
 
 
 def no_waiting_for_the_write(patch: pytest.MonkeyPatch) -> None:
@@ -69,7 +69,7 @@ def no_waiting_for_the_write(patch: pytest.MonkeyPatch) -> None:
         writing.append(asyncio.ensure_future(written(inbox, key, report)))
         return Answer(accepted=True)
 
-    patch.setattr(Inbox, "_written", heard)
+    patch.setattr(ReportBuffer, "_written", heard)
 
 
 def no_journal(patch: pytest.MonkeyPatch) -> None:

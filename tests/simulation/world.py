@@ -282,7 +282,7 @@ class World:
         if name != "watcher" or self.settings.feature_gates:
             return self._services[name]()
         others = self._served - {name}
-        parts = [part for service in others for part in self._services[service]().parts]
+        parts = [part for service in others for part in self._services[service]().components]
         return watcher_service(list(mirrored(parts, SETTINGS.gates())))
 
     def _running(self) -> Iterable[Process]:

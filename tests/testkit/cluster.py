@@ -11,8 +11,8 @@ from flotilla_common.control.plan import Action
 from flotilla_common.control.watches import Watch
 from flotilla_common.model.store import Objects
 from flotilla_common.model.writes import Write, carry_out, delete, store
+from tests.support.controller_context import FakeContext
 from tests.support.fake_clock import FakeClock
-from tests.support.wiring import FakeWiring
 from tests.testkit.documents import Json, decoded
 
 
@@ -20,10 +20,10 @@ class Cluster:
     """Objects of which all that are namespaced are in one namespace; `writes` are those of plans."""
 
     def __init__(
-        self, watches: Iterable[Watch[Any]], *, clock: ManualClock | FakeClock, wiring: FakeWiring, namespace: str
+        self, watches: Iterable[Watch[Any]], *, clock: ManualClock | FakeClock, context: FakeContext, namespace: str
     ) -> None:
         self.clock = clock
-        self.wiring = wiring
+        self.context = context
         self.namespace = namespace
         self.writes: list[Write] = []
         self.objects = Objects(cast("ManualClock", clock))
@@ -71,7 +71,7 @@ class Cluster:
     def _follow(self, resource: Resource, before: Json | None, after: Json | None) -> None:
         watch = self._watches[resource]
         if after is not None:
-            self.wiring.put(watch, decoded(after, watch.type))
+            self.context.put(watch, decoded(after, watch.type))
         elif before is not None:
             meta = before["metadata"]
-            self.wiring.table(watch).remove(meta.get("namespace", ""), meta["name"])
+            self.context.table(watch).remove(meta.get("namespace", ""), meta["name"])

@@ -20,7 +20,7 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.heartbeat import Heartbeat
 from flotilla_common.bus.interface import Bus, Message
 from flotilla_common.clock import Clock, Entropy
-from flotilla_common.control.offline import Planning
+from flotilla_common.control.replay_controller import Planning
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch
 

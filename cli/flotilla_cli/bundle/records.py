@@ -13,7 +13,7 @@ import msgspec
 from flotilla_common.api.documents import Json
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import Message
-from flotilla_common.control.offline import Planning
+from flotilla_common.control.replay_controller import Planning
 
 FORMAT = 1
 """Raised when older releases cannot read the file any more."""

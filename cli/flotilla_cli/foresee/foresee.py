@@ -22,8 +22,8 @@ from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.meta import metadata_of
 from flotilla_common.api.resources import CLAIM, POD, REVISION, SECRET, Resource
 from flotilla_common.clock import Clock
-from flotilla_common.control.offline import Planning
 from flotilla_common.control.plan import Plan
+from flotilla_common.control.replay_controller import Planning
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch
 from flotilla_common.gates import Gates

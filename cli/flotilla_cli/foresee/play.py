@@ -12,8 +12,8 @@ from flotilla_cli.views import view_of
 from flotilla_common.api.documents import Json, mappings
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.keystate import Key, Memory
-from flotilla_common.control.offline import OfflineController, Planning
 from flotilla_common.control.plan import Action, Chain, Create, Plan
+from flotilla_common.control.replay_controller import Planning, ReplayController
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.mirror.named import Followed
 from flotilla_common.model.cluster import Cluster
@@ -58,7 +58,7 @@ class Play:
         )
         carriers = carriers_of(specs)
         self._controllers = {
-            resource: OfflineController(
+            resource: ReplayController(
                 spec,
                 cluster.objects,
                 planning.get(resource.plural, Planning()),

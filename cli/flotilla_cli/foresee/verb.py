@@ -20,7 +20,7 @@ from flotilla_cli.plain import printed
 from flotilla_common.bus.heartbeat import Heartbeat
 from flotilla_common.bus.interface import BusError
 from flotilla_common.clock import Clock, SystemClock
-from flotilla_common.control.offline import Planning
+from flotilla_common.control.replay_controller import Planning
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
 

@@ -81,7 +81,7 @@ def _declared() -> Json:
 
 def _facts() -> Iterator[tuple[str, Json]]:
     for service in load_all():
-        facts = {"sharded": bool(service.parts), "called": service.called, "onDemand": service.name in ON_DEMAND}
+        facts = {"sharded": bool(service.components), "called": service.called, "onDemand": service.name in ON_DEMAND}
         yield service.name, facts
 
 

@@ -21,8 +21,8 @@ from flotilla_common.bus import subjects
 from flotilla_common.clock import ManualClock
 from flotilla_common.control.executor import Report
 from flotilla_common.control.keystate import Memory
-from flotilla_common.control.offline import Decision, OfflineController, Planning
 from flotilla_common.control.plan import Outcome, OutcomeKind, Plan
+from flotilla_common.control.replay_controller import Decision, Planning, ReplayController
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.node.serving import Sender
 
@@ -54,7 +54,7 @@ class Replay:
         self._tables = RecordedTables((*bundle.known, *bundle.heard))
         self._clock = ManualClock(bundle.begin)
         planning = bundle.header.planning or Planning()
-        self._controller = OfflineController(kind, self._tables, planning, self._clock)
+        self._controller = ReplayController(kind, self._tables, planning, self._clock)
         self._key = (bundle.header.namespace, bundle.header.name)
         self._memory = Memory()
         self._replica = ""

@@ -1,9 +1,9 @@
-"""Computes the apiserver access that a service needs, from the declarations of its parts."""
+"""Computes the apiserver access that a service needs, from the declarations of its components."""
 
 from collections.abc import Iterable
 
 from flotilla_common.api.resources import EVENT, LEASE, Resource
-from flotilla_common.control.spec import ControllerSpec, Part
+from flotilla_common.control.spec import Component, ControllerSpec
 from flotilla_common.control.watches import Access
 
 READ = ("get", "list", "watch")
@@ -17,9 +17,9 @@ LEASES = Access(LEASE, ("create", "delete", "get", "list", "update"), namespace=
 EVENTS = Access(EVENT, ("create", "patch"))
 
 
-def access_of(parts: Iterable[Part]) -> list[Access]:
-    """Return the access that the parts need, events and leases included; empty without parts."""
-    found = [access for part in parts for access in _of_part(part)]
+def access_of(components: Iterable[Component]) -> list[Access]:
+    """Return the access that the components need, events and leases included; empty without components."""
+    found = [access for component in components for access in _of_component(component)]
     return [*found, EVENTS, LEASES] if found else []
 
 
@@ -28,12 +28,12 @@ def reading(resources: Iterable[Resource]) -> tuple[Access, ...]:
     return tuple(Access(resource, READ) for resource in resources)
 
 
-def _of_part(part: Part) -> Iterable[Access]:
-    yield from part.access
-    for watch in part.all_watches:
+def _of_component(component: Component) -> Iterable[Access]:
+    yield from component.access
+    for watch in component.all_watches:
         yield Access(watch.resource, (*READ, *watch.writes), namespace=watch.private)
         yield from (Access(watch.resource, ("patch",), subresource=name) for name in watch.subresources)
-    made = [watch.owner for watch in part.all_watches if "create" in watch.writes]
-    if isinstance(part, ControllerSpec) and part.resource in made:
+    made = [watch.owner for watch in component.all_watches if "create" in watch.writes]
+    if isinstance(component, ControllerSpec) and component.resource in made:
         # Creating objects with blockOwnerDeletion takes the right to set finalizers of their owner.
-        yield Access(part.resource, ("update",), subresource="finalizers")
+        yield Access(component.resource, ("update",), subresource="finalizers")

@@ -10,14 +10,14 @@ from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.absence import AbsenceCheck
 from flotilla_common.control.controller import Controller
+from flotilla_common.control.controller_context import Handler, Named
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.fence import Fence
-from flotilla_common.control.inbox import Inbox, StatusReports
 from flotilla_common.control.keystate import Key
+from flotilla_common.control.report_buffer import ReportBuffer, StatusReports
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.watches import Trigger, Watch, owner_keys
-from flotilla_common.control.wiring import Handler, Named
 from flotilla_common.kube.installed import is_installed
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.named import Reader
@@ -30,8 +30,8 @@ T = TypeVar("T", bound=Object)
 M = TypeVar("M", bound=msgspec.Struct)
 
 
-class LiveWiring:
-    """The wiring of one part. `watch` is called for every declared watch before the gatherer is built."""
+class LiveContext:
+    """The context of one component. `watch` is called for every declared watch before the gatherer is built."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class LiveWiring:
         mirror: Mirror,
         shards: Shards,
         *,
-        beside: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
+        add_task: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
         recorder: Callable[[str], Recorder],
         executor: Callable[[Recorder], Executor],
     ) -> None:
@@ -50,13 +50,13 @@ class LiveWiring:
         self._context = context
         self._mirror = mirror
         self._shards = shards
-        self.beside = beside
+        self.add_task = add_task
         self.recorder = recorder
         self.executor = executor
         self._tables: dict[Resource, Table[Any]] = {}
         self._unwatched: dict[Resource, Table[Any]] = {}
-        self._absences = AbsenceCheck(mirror, context.clock, self.again)
-        self._inbox: Inbox[Any, Any] | None = None
+        self._absences = AbsenceCheck(mirror, context.clock, self.requeue)
+        self._buffer: ReportBuffer[Any, Any] | None = None
         self._controller: Controller[Any] | None = None
 
     async def watch(self, watch: Watch[Any]) -> None:
@@ -100,7 +100,7 @@ class LiveWiring:
     def fence(self, namespace: str, name: str) -> Fence:
         return self._shards.fence(namespace, name)
 
-    def again(self, namespace: str, name: str) -> None:
+    def requeue(self, namespace: str, name: str) -> None:
         if self._controller is None:
             raise RuntimeError("keys cannot be enqueued before a controller is attached")
         self._controller.enqueue(namespace, name)
@@ -111,7 +111,7 @@ class LiveWiring:
 
         def on_change(old: Object | None, new: Object | None) -> None:
             for key in keys(old, new):
-                self.again(*key)
+                self.requeue(*key)
 
         if watch.resource in self._tables:
             self.table(watch).listen(on_change)
@@ -129,7 +129,7 @@ class LiveWiring:
         return self._absences.confirm_deleted(watch.resource, key, uid, asker)
 
     def reported(self, obj: Object) -> Report | None:
-        return None if self._inbox is None else self._inbox.latest(obj)
+        return None if self._buffer is None else self._buffer.latest(obj)
 
     def attach(self, controller: Controller[Any]) -> None:
         """Set the controller that wakes enqueue to."""
@@ -137,12 +137,12 @@ class LiveWiring:
 
     def receive(self, primary: Watch[Any], reports: StatusReports[Any, Any]) -> None:
         """Buffer reports about the objects until they are written."""
-        self._inbox = Inbox(self, primary, reports)
+        self._buffer = ReportBuffer(self, primary, reports)
 
     async def serve_reports(self, reports: StatusReports[Any, Any]) -> None:
         """Answer the reports."""
-        if self._inbox is not None:
-            await serve_reports(self._context.bus, reports.kind, reports.body, self._inbox.receive)
+        if self._buffer is not None:
+            await serve_reports(self._context.bus, reports.kind, reports.body, self._buffer.receive)
 
     async def answer(self, kind: str, body: type[M], handler: Handler[M], *, by_any_replica: bool = False) -> None:
         queue = self._context.service if by_any_replica else ""

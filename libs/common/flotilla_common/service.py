@@ -31,7 +31,7 @@ from flotilla_common.bus.interface import Bus
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.permissions import Permissions
 from flotilla_common.clock import Clock, Entropy, SystemClock, SystemEntropy
-from flotilla_common.control.spec import Part
+from flotilla_common.control.spec import Component
 from flotilla_common.control.watches import Access
 from flotilla_common.gates import Gates
 from flotilla_common.health import Health, PortTaken
@@ -93,7 +93,7 @@ class Context:
         return self.settings.lease_holder or f"{self.replica}-{self.entropy.token()}"
 
     def started(self) -> None:
-        """Report the service itself as ready: from now on its readiness depends on its parts."""
+        """Report the service itself as ready: from now on its readiness depends on its components."""
         self.health.ready(self.service, ok=True)
 
     async def server_version(self) -> str:
@@ -131,8 +131,8 @@ class Service(msgspec.Struct, frozen=True):
 
     name: str
     run: Callable[[Context], Awaitable[None]]
-    parts: tuple[Part, ...] = ()
-    """The parts of a service of controllers."""
+    components: tuple[Component, ...] = ()
+    """The components of a service of controllers."""
     access: tuple[Access, ...] = ()
     """The access to the apiserver that it needs."""
     permissions: Permissions | None = None

@@ -5,9 +5,9 @@ from functools import cache
 from prometheus_client import REGISTRY
 
 from flotilla_cloneset.cloneset.controller import CONTROLLER
-from flotilla_common.assembly import controller_service
 from flotilla_common.bare_counter import BareCounter
 from flotilla_common.service import Service, run_alone
+from flotilla_common.service_runner import controller_service
 
 PARTS = (CONTROLLER,)
 

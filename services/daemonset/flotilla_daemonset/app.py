@@ -1,7 +1,7 @@
 """The program of the DaemonSet service: its controllers."""
 
-from flotilla_common.assembly import controller_service
 from flotilla_common.service import Service, run_alone
+from flotilla_common.service_runner import controller_service
 from flotilla_daemonset.daemonset.controller import CONTROLLER as DAEMON_SETS
 
 PARTS = (DAEMON_SETS,)

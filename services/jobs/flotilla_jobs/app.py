@@ -1,7 +1,7 @@
 """The jobs service: its controllers, and its responders to node agents."""
 
-from flotilla_common.assembly import controller_service
 from flotilla_common.service import Service, run_alone
+from flotilla_common.service_runner import controller_service
 from flotilla_jobs.advancedcronjob.controller import CONTROLLER as ADVANCED_CRON_JOBS
 from flotilla_jobs.broadcastjob.controller import CONTROLLER as BROADCAST_JOBS
 from flotilla_jobs.containerrecreate.controller import CONTROLLER as CONTAINER_RECREATE_REQUESTS

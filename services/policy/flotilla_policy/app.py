@@ -1,7 +1,7 @@
 """The program of the policy service: its controllers."""
 
-from flotilla_common.assembly import controller_service
 from flotilla_common.service import Service, run_alone
+from flotilla_common.service_runner import controller_service
 from flotilla_policy.nodepodprobe.controller import CONTROLLER as NODE_POD_PROBES
 from flotilla_policy.podprobemarker.controller import CONTROLLER as POD_PROBE_MARKERS
 from flotilla_policy.podunavailablebudget.controller import CONTROLLER as POD_UNAVAILABLE_BUDGETS

@@ -4,8 +4,8 @@ from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
-from flotilla_common.assembly import controller_service
 from flotilla_common.service import Service, run_alone
+from flotilla_common.service_runner import controller_service
 from flotilla_sidecar.launchpriority.controller import CONTROLLER as LAUNCH_PRIORITIES
 from flotilla_sidecar.podreadiness.controller import pod_readiness
 from flotilla_sidecar.resourcedistribution.controller import CONTROLLER as RESOURCE_DISTRIBUTIONS

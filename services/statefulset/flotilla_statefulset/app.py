@@ -1,7 +1,7 @@
 """The program of the StatefulSet service: its controllers."""
 
-from flotilla_common.assembly import controller_service
 from flotilla_common.service import Service, run_alone
+from flotilla_common.service_runner import controller_service
 from flotilla_statefulset.persistentpodstate.controller import CONTROLLER as PERSISTENT_POD_STATES
 from flotilla_statefulset.statefulset.controller import CONTROLLER as STATEFUL_SETS
 

@@ -1,7 +1,7 @@
 """The program of the topology service: its controllers."""
 
-from flotilla_common.assembly import controller_service
 from flotilla_common.service import Service, run_alone
+from flotilla_common.service_runner import controller_service
 from flotilla_topology.uniteddeployment.controller import CONTROLLER as UNITED_DEPLOYMENTS
 from flotilla_topology.workloadspread.controller import CONTROLLER as WORKLOAD_SPREADS
 

@@ -14,7 +14,7 @@ from flotilla_common.settings import Settings
 from flotilla_jobs.advancedcronjob.controller import CRON_JOBS, JOBS, Gatherer, options
 from flotilla_jobs.advancedcronjob.run import creation
 from flotilla_jobs.advancedcronjob.snapshot import Options
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.testkit.documents import Json
 from tests.unit.advancedcronjob.world import World, at, cron_job, stamp, unix
 
@@ -95,10 +95,10 @@ def owned(name: str, uid: str, *, namespace: str = "ns", controller: bool = True
 
 
 def gathered(*jobs: Job, memory: Memory | None = None):
-    wiring = FakeWiring()
-    gatherer = Gatherer(wiring, Options())
-    wiring.put(CRON_JOBS, decoded(cron_job(), AdvancedCronJob))
-    wiring.put(JOBS, *jobs)
+    context = FakeContext()
+    gatherer = Gatherer(context, Options())
+    context.put(CRON_JOBS, decoded(cron_job(), AdvancedCronJob))
+    context.put(JOBS, *jobs)
     snapshot = gatherer.gather(("ns", "a"), memory or Memory())
     assert snapshot is not None
     return snapshot
@@ -118,7 +118,7 @@ def test_children_are_known_by_the_uid_of_their_controller():
 
 
 def test_what_does_not_exist_is_not_planned():
-    assert Gatherer(FakeWiring(), Options()).gather(("ns", "gone"), Memory()) is None
+    assert Gatherer(FakeContext(), Options()).gather(("ns", "gone"), Memory()) is None
 
 
 @pytest.mark.parametrize(

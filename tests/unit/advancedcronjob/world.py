@@ -23,7 +23,7 @@ from flotilla_jobs.advancedcronjob.controller import BROADCAST_JOBS, CRON_JOBS, 
 from flotilla_jobs.advancedcronjob.plan import plan
 from flotilla_jobs.advancedcronjob.snapshot import Options
 from tests.support import fake_clock
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.testkit.documents import Json, decoded
 
 PASSES = 10
@@ -75,8 +75,8 @@ class World:
     """Objects as documents, tables as the service has them, and what was done."""
 
     def __init__(self, document: Json | None = None, *, start: str = "10:00:30", zone: str = "UTC") -> None:
-        self.wiring = FakeWiring()
-        self.gatherer = Gatherer(self.wiring, Options(zone=zone))
+        self.context = FakeContext()
+        self.gatherer = Gatherer(self.context, Options(zone=zone))
         self.documents: dict[tuple[str, str], Json] = {}
         self.verdict: Callable[[Action], Outcome] = lambda action: OK
         """The apiserver's answer to a write."""
@@ -95,7 +95,7 @@ class World:
 
     @property
     def now(self) -> datetime:
-        return self.wiring.clock.now()
+        return self.context.clock.now()
 
     @property
     def name(self) -> str:
@@ -147,7 +147,7 @@ class World:
     def set_clock(self, clock: str | datetime) -> None:
         """Set the clock, without any pass."""
         moment = at(clock) if isinstance(clock, str) else clock
-        self.wiring.clock.time = (moment - fake_clock.START).total_seconds()
+        self.context.clock.time = (moment - fake_clock.START).total_seconds()
 
     def until(self, clock: str | datetime) -> None:
         """Let time pass: passes happen when plans asked for them, and after failures."""
@@ -205,7 +205,7 @@ class World:
         self.documents[resource.kind, metadata["name"]] = document
         if not self.blind or resource == ADVANCED_CRON_JOB:
             watch = WATCHES[resource]
-            self.wiring.put(watch, decoded(document, watch.type))
+            self.context.put(watch, decoded(document, watch.type))
 
     def _pass(self) -> Report:
         snapshot = self.gatherer.gather(("ns", self.name), self._memory)
@@ -267,7 +267,7 @@ class World:
     def _remove(self, kind: str, name: str) -> None:
         uid = self.documents.pop((kind, name))["metadata"]["uid"]
         resource = next(resource for resource in WATCHES if resource.kind == kind)
-        self.wiring.table(WATCHES[resource]).remove("ns", name, uid)
+        self.context.table(WATCHES[resource]).remove("ns", name, uid)
 
     def _wake_at(self) -> datetime | None:
         again = [self._failed_at + timedelta(seconds=BACK_OFF)] if self._failed else []

@@ -10,7 +10,7 @@ from flotilla_common.api.kinds.broadcastjob.types import BroadcastJob
 from flotilla_common.control.keystate import Memory
 from flotilla_jobs.broadcastjob.controller import CONTROLLER, JOBS, NODES, PODS
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot, Options
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.unit.broadcastjob.build import job, node, nodes, pods, running
 
 KEY = ("default", "j")
@@ -20,10 +20,10 @@ class Bench:
     """A gatherer over tables."""
 
     def __init__(self, *jobs: BroadcastJob) -> None:
-        self.wiring = FakeWiring()
-        self.gatherer = self.wiring.build(CONTROLLER, Options())
-        self.wiring.put(JOBS, *(jobs or (job(status=running()),)))
-        self.wiring.put(NODES, *nodes(2))
+        self.context = FakeContext()
+        self.gatherer = self.context.build(CONTROLLER, Options())
+        self.context.put(JOBS, *(jobs or (job(status=running()),)))
+        self.context.put(NODES, *nodes(2))
 
     def gather(self) -> BroadcastJobSnapshot:
         found = self.gatherer.gather(KEY, Memory(failures={"create": "no"}, notes={"a": "b"}))
@@ -42,7 +42,7 @@ def test_a_job_and_its_surroundings() -> None:
     bench = Bench()
     mine, foreign, unlabelled, other = pods("1R 2R 3R 4R")
     strange = [msgspec.structs.replace(owner, uid="uid-old") for owner in foreign.metadata.owner_references]
-    bench.wiring.put(
+    bench.context.put(
         PODS,
         mine,
         changed(foreign, owner_references=strange),
@@ -61,17 +61,17 @@ def test_a_job_and_its_surroundings() -> None:
 def test_the_name_of_a_pod_that_is_gone_is_remembered_as_long_as_the_job() -> None:
     bench = Bench()
     (pod,) = pods("1P")
-    bench.wiring.put(PODS, pod)
-    bench.wiring.table(PODS).remove("default", "j-1")
+    bench.context.put(PODS, pod)
+    bench.context.table(PODS).remove("default", "j-1")
     assert bench.gather().former_names == {"n1": "j-1"}
-    bench.wiring.table(JOBS).remove(*KEY)
+    bench.context.table(JOBS).remove(*KEY)
     assert bench.gatherer._former_names._known == {}
 
 
 def test_pods_of_others_are_not_remembered() -> None:
     bench = Bench(job(meta={"uid": "uid-new"}))
-    bench.wiring.put(PODS, *pods("1R"))
-    bench.wiring.table(PODS).remove("default", "j-1")
+    bench.context.put(PODS, *pods("1R"))
+    bench.context.table(PODS).remove("default", "j-1")
     assert bench.gatherer._former_names._known == {}
 
 
@@ -88,16 +88,16 @@ def test_pods_of_others_are_not_remembered() -> None:
 def test_nodes_wake_jobs_that_have_not_ended(new: Node | None, woken: list[tuple[str, str]]) -> None:
     verdict = {"conditions": [{"type": "Complete", "status": "True"}]}
     bench = Bench(job(status=running()), job(meta={"name": "ended", "uid": "uid-e"}, status=verdict))
-    bench.wiring.woken.clear()
+    bench.context.woken.clear()
     if new is None:
-        bench.wiring.table(NODES).remove("", "n1")
+        bench.context.table(NODES).remove("", "n1")
     else:
-        bench.wiring.put(NODES, changed(new, resource_version="9"))
-    assert bench.wiring.woken == woken
+        bench.context.put(NODES, changed(new, resource_version="9"))
+    assert bench.context.woken == woken
 
 
 def test_a_node_that_joins_wakes_them() -> None:
     bench = Bench()
-    bench.wiring.woken.clear()
-    bench.wiring.put(NODES, node("n9"))
-    assert bench.wiring.woken == [KEY]
+    bench.context.woken.clear()
+    bench.context.put(NODES, node("n9"))
+    assert bench.context.woken == [KEY]

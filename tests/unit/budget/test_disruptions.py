@@ -20,7 +20,7 @@ from flotilla_common.control.watches import Trigger
 from flotilla_common.gates import Gates
 from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.gathering import BUDGETS, BudgetsOfPods
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.testkit.plans import codes
 from tests.unit.budget.build import GATES, NOW, RESIZE_GATES, budget, pod
 from tests.unit.cloneset import build as cloneset
@@ -220,14 +220,14 @@ def test_sidecarsets_wait_for_budget() -> None:
 
 
 def test_whoever_was_planned_with_a_budget_is_planned_again_once_it_allows_more() -> None:
-    wiring = FakeWiring()
-    finder = BudgetsOfPods(wiring)
-    wiring.follow(Trigger(BUDGETS, finder.of_budget))
+    context = FakeContext()
+    finder = BudgetsOfPods(context)
+    context.follow(Trigger(BUDGETS, finder.of_budget))
     one = pod()
     assert finder.of(("default", "web"), [one]) == {}
-    wiring.put(BUDGETS, budget(status={"unavailableAllowed": 0}))
+    context.put(BUDGETS, budget(status={"unavailableAllowed": 0}))
     assert list(finder.of(("default", "web"), [one, pod("b", metadata={"annotations": {}})])) == [("default", "pub")]
-    wiring.put(BUDGETS, budget(metadata={"resourceVersion": "2"}, status={"unavailableAllowed": 0}))
-    assert not wiring.woken
-    wiring.put(BUDGETS, budget(metadata={"resourceVersion": "3"}))
-    assert wiring.woken == [("default", "web")]
+    context.put(BUDGETS, budget(metadata={"resourceVersion": "2"}, status={"unavailableAllowed": 0}))
+    assert not context.woken
+    context.put(BUDGETS, budget(metadata={"resourceVersion": "3"}))
+    assert context.woken == [("default", "web")]

@@ -19,7 +19,7 @@ from flotilla_common.api.resources import CLAIM, NODE, POD
 from flotilla_common.control.keystate import Memory
 from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
 from flotilla_common.control.watches import owned
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.testkit.plans import codes
 from tests.unit.cloneset.build import NOW, CloneSetBuilder, claim, cloneset, planned, pod, pods, summary
 from tests.unit.cloneset.build import OWNER as REFERENCE
@@ -133,19 +133,19 @@ def test_tables_are_of_their_kinds() -> None:
     kinds = {"CloneSet", "ControllerRevision", NODE.kind, CLAIM.kind, POD.kind, IMAGE_PULL_JOB.kind}
     kinds.add(POD_UNAVAILABLE_BUDGET.kind)
     assert {watch.resource.kind: watch.type.__name__ for watch in CONTROLLER.all_watches} == {one: one for one in kinds}
-    wiring = FakeWiring()
-    Gatherer(wiring, Options())
+    context = FakeContext()
+    Gatherer(context, Options())
     for watch in CONTROLLER.watches:
         if watch.resource not in (NODE, POD_UNAVAILABLE_BUDGET):
-            assert list(owned(wiring.table(watch), CLONE_SET, ObjectMeta(uid=REFERENCE["uid"]))) == []
+            assert list(owned(context.table(watch), CLONE_SET, ObjectMeta(uid=REFERENCE["uid"]))) == []
 
 
 @pytest.mark.parametrize("pull_ahead", [False, True])
 def test_images_are_pulled_ahead_only_where_jobs_are_watched(pull_ahead: bool) -> None:
-    wiring = FakeWiring(unwatched=() if pull_ahead else (IMAGE_PULL_JOB,))
-    gatherer = Gatherer(wiring, Options())
+    context = FakeContext(unwatched=() if pull_ahead else (IMAGE_PULL_JOB,))
+    gatherer = Gatherer(context, Options())
     one = cloneset().build()
-    wiring.put(CLONE_SETS, one)
+    context.put(CLONE_SETS, one)
     snapshot = gatherer.gather((one.metadata.namespace, one.metadata.name), Memory())
     assert snapshot is not None
     assert snapshot.pull_jobs == ([] if pull_ahead else None)

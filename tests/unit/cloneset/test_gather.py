@@ -23,7 +23,7 @@ from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePu
 from flotilla_common.api.resources import CLAIM, POD, REVISION
 from flotilla_common.control.keystate import Memory
 from flotilla_common.control.watches import owner_keys
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.testkit.documents import decoded
 from tests.unit.cloneset.build import OWNER as REFERENCE
 from tests.unit.cloneset.build import claim, cloneset, pod, revisions
@@ -44,27 +44,27 @@ def job(name: str, *owners: dict[str, Any], **metadata: Any) -> ImagePullJob:
     return msgspec.convert({"metadata": document}, ImagePullJob)
 
 
-def gatherer_of(wiring: FakeWiring, options: Options) -> Gatherer:
+def gatherer_of(context: FakeContext, options: Options) -> Gatherer:
     """Build a gatherer over two namespaces, and two owners in each table."""
-    gatherer = Gatherer(wiring, options)
+    gatherer = Gatherer(context, options)
     old, new = revisions()
-    wiring.put(CLONE_SETS, cloneset().build(), changed(cloneset().build(), name="other", uid="u2"))
-    wiring.put(
+    context.put(CLONE_SETS, cloneset().build(), changed(cloneset().build(), name="other", uid="u2"))
+    context.put(
         PODS,
         pod("a"),
         changed(pod("b"), ownerReferences=[OTHER]),
         changed(pod("c"), namespace="elsewhere", ownerReferences=[]),
     )
-    wiring.put(CLAIMS, claim("a"), changed(claim("b"), ownerReferences=[OTHER]))
-    wiring.put(
+    context.put(CLAIMS, claim("a"), changed(claim("b"), ownerReferences=[OTHER]))
+    context.put(
         REVISIONS,
         old,
         changed(new, ownerReferences=[]),
         changed(new, name="theirs", uid="u3", ownerReferences=[OTHER]),
         changed(new, name="far", uid="u4", namespace="elsewhere", ownerReferences=[]),
     )
-    wiring.put(NODES, msgspec.convert({"metadata": {"name": "n1", "uid": "1", "labels": {"zone": "a"}}}, Node))
-    wiring.put(
+    context.put(NODES, msgspec.convert({"metadata": {"name": "n1", "uid": "1", "labels": {"zone": "a"}}}, Node))
+    context.put(
         PULL_JOBS,
         job("mine", REFERENCE),
         job("going", REFERENCE, deletionTimestamp="2026-03-01T12:00:00Z"),
@@ -75,11 +75,11 @@ def gatherer_of(wiring: FakeWiring, options: Options) -> Gatherer:
 
 
 def gathered(memory: Memory | None = None, *, pull_ahead: bool = False) -> CloneSetSnapshot:
-    wiring = FakeWiring(gates=GATES, unwatched=() if pull_ahead else (IMAGE_PULL_JOB,))
-    gatherer = gatherer_of(wiring, Options(system_namespace="flotilla"))
+    context = FakeContext(gates=GATES, unwatched=() if pull_ahead else (IMAGE_PULL_JOB,))
+    gatherer = gatherer_of(context, Options(system_namespace="flotilla"))
     snapshot = gatherer.gather(("default", "sample"), memory or Memory())
     assert snapshot is not None
-    assert snapshot.gates is wiring.gates
+    assert snapshot.gates is context.gates
     return snapshot
 
 
@@ -124,7 +124,7 @@ def test_only_pods_of_unknown_outcome_lend_their_ids() -> None:
 
 
 def test_nothing_is_planned_for_what_is_gone() -> None:
-    gatherer = gatherer_of(FakeWiring(), Options())
+    gatherer = gatherer_of(FakeContext(), Options())
     assert gatherer.gather(("default", "gone"), Memory()) is None
     assert gatherer.gather(("elsewhere", "sample"), Memory()) is None
 

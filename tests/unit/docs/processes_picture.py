@@ -60,7 +60,7 @@ def processes() -> list[Process]:
 
 
 def _process(service: Service) -> Process:
-    kinds = [part.primary.resource.kind for part in service.parts if isinstance(part, ControllerSpec)]
+    kinds = [part.primary.resource.kind for part in service.components if isinstance(part, ControllerSpec)]
     verbs = {verb for access in service.access if access.resource.plural not in OWN for verb in access.verbs}
     permissions = service.permissions or Permissions((), ())
     return Process(

@@ -33,14 +33,14 @@ def world() -> World:
     world.change("leaving", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"})
     world.job("unreadable", selector=BROKEN)
     elsewhere = {"metadata": {"namespace": "other", "uid": "uid-other"}}
-    world.wiring.put(JOBS, msgspec.convert(merge(world.jobs["j"], elsewhere), EphemeralJob))
-    world.wiring.put(PODS, msgspec.convert(merge(world.pods["p1"], elsewhere), Pod))
+    world.context.put(JOBS, msgspec.convert(merge(world.jobs["j"], elsewhere), EphemeralJob))
+    world.context.put(PODS, msgspec.convert(merge(world.pods["p1"], elsewhere), Pod))
     return world
 
 
 def woken(world: World) -> set[str]:
-    assert {namespace for namespace, _ in world.wiring.woken} <= {"ns"}
-    return {name for _, name in world.wiring.woken}
+    assert {namespace for namespace, _ in world.context.woken} <= {"ns"}
+    return {name for _, name in world.context.woken}
 
 
 NOBODY: set[str] = set()
@@ -62,23 +62,23 @@ RUNNING = {"name": "dbg", "state": STATES[RUNS]}
     ],
 )
 def test_changes_of_a_pod(world: World, patch: Json, expected: set[str]):
-    world.wiring.woken.clear()
+    world.context.woken.clear()
     world.edit("p1", patch)
     assert woken(world) == expected
 
 
 @pytest.mark.parametrize(("app", "expected"), [("web", {"j", "all"}), ("x", {"all"}), ("db", {"db", "all"})])
 def test_pods_that_come_and_go(world: World, app: str, expected: set[str]):
-    world.wiring.woken.clear()
+    world.context.woken.clear()
     world.pod("new", app=app)
     assert woken(world) == expected
-    world.wiring.woken.clear()
+    world.context.woken.clear()
     world.remove("new")
     assert woken(world) == expected
 
 
 def test_a_pod_of_that_name_in_its_place(world: World):
-    world.wiring.woken.clear()
+    world.context.woken.clear()
     world.pod("p1", app="db")
     assert woken(world) == {"j", "all", "db"}
 

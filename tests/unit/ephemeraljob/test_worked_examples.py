@@ -66,9 +66,9 @@ def test_4b_and_8_nothing_matches(world: World):
 def test_8_a_pod_that_comes_starts_it():
     world = World(pods=0)
     world.settle()
-    world.wiring.woken.clear()
+    world.context.woken.clear()
     world.pod("late")
-    assert world.wiring.woken == [("ns", "j")]
+    assert world.context.woken == [("ns", "j")]
     world.settle()
     assert (world.injected(), world.status().phase) == (["late"], "Unknown")
 

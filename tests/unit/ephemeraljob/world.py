@@ -20,7 +20,7 @@ from flotilla_common.model.writes import patched
 from flotilla_jobs.ephemeraljob.controller import CONTROLLER, JOBS, PODS
 from flotilla_jobs.ephemeraljob.plan import plan
 from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.testkit.documents import Json, decoded
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 500_000, tzinfo=UTC)
@@ -51,8 +51,8 @@ class World:
     """Pods `p1`, `p2`, … and jobs in one namespace."""
 
     def __init__(self, pods: int = 5, **spec: Any) -> None:
-        self.wiring = FakeWiring()
-        self.gatherer = self.wiring.build(CONTROLLER)
+        self.context = FakeContext()
+        self.gatherer = self.context.build(CONTROLLER)
         self.now = NOW
         self.pods: dict[str, Json] = {}
         self.jobs: dict[str, Json] = {}
@@ -100,7 +100,7 @@ class World:
     def remove(self, name: str) -> None:
         """Remove a pod."""
         self.pods.pop(name)
-        self.wiring.table(PODS).remove("ns", name)
+        self.context.table(PODS).remove("ns", name)
 
     def kubelet(self, *those: str, state: str, name: str = "dbg") -> None:
         """Report the container's state in these pods, as a kubelet does."""
@@ -231,7 +231,7 @@ class World:
         document = patched(held, action)
         if ended(Rules(), document):
             del self.jobs[action.name]
-            self.wiring.table(JOBS).remove("ns", action.name)
+            self.context.table(JOBS).remove("ns", action.name)
         else:
             self._store_job(document)
 
@@ -242,7 +242,7 @@ class World:
         name = document["metadata"]["name"]
         document["metadata"] = document["metadata"] | {"resourceVersion": str(next(self._versions))}
         self.jobs[name] = document
-        self.wiring.put(JOBS, self._decoded(name))
+        self.context.put(JOBS, self._decoded(name))
 
     def _store_pod(self, document: Json) -> None:
         document["metadata"] = document["metadata"] | {"resourceVersion": str(next(self._versions))}
@@ -253,7 +253,7 @@ class World:
 
     def _tell(self, name: str) -> None:
         if name in self.pods:
-            self.wiring.put(PODS, decoded(self.pods[name], Pod))
+            self.context.put(PODS, decoded(self.pods[name], Pod))
 
 
 def owned_by(pod: Json, uid: str) -> list[str]:

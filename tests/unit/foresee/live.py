@@ -15,7 +15,7 @@ from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import ManualClock
-from flotilla_common.control.offline import Planning
+from flotilla_common.control.replay_controller import Planning
 from flotilla_common.control.watches import Watch
 from tests.unit.cloneset.build import NOW, CloneSetBuilder
 from tests.unit.cloneset.world import World

@@ -11,13 +11,13 @@ from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import POD, Resource
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Intent, Plan
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch, owned
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.control.writes import create_of, delete_of, patch_of, write_status
 from flotilla_common.model.cluster import Cluster
 from flotilla_common.model.kubelet import is_ready
@@ -56,9 +56,9 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class Gatherer:
-    def __init__(self, wiring: Wiring) -> None:
-        self._fleets = wiring.table(OBJECTS)
-        self._children = wiring.table(CHILDREN)
+    def __init__(self, context: ControllerContext) -> None:
+        self._fleets = context.table(OBJECTS)
+        self._children = context.table(CHILDREN)
 
     def gather(self, key: Key, memory: Memory) -> Snapshot | None:
         fleet = self._fleets.get(*key)
@@ -96,7 +96,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
 
 
 CONTROLLER = ControllerSpec(
-    name="fleets", primary=OBJECTS, watches=(CHILDREN,), build=lambda wiring, options: Gatherer(wiring), plan=plan
+    name="fleets", primary=OBJECTS, watches=(CHILDREN,), build=lambda context, options: Gatherer(context), plan=plan
 )
 
 

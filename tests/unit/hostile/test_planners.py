@@ -12,12 +12,12 @@ import pytest
 from flotilla_common.control.keystate import Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch
-from flotilla_common.installed import installed_parts
+from flotilla_common.installed import installed_components
 from flotilla_common.mirror.intake import Intake
+from tests.support.controller_context import FakeContext
 from tests.support.hostile.amount import amount
 from tests.support.hostile.stored import Stored
 from tests.support.timing import measured
-from tests.support.wiring import FakeWiring
 
 OBJECTS = 40
 MOST_SECONDS = 1.0
@@ -25,7 +25,7 @@ MOST_SECONDS = 1.0
 
 SERVER_VERSION = "v1.36.3"
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
-CONTROLLERS = [part for parts in installed_parts().values() for part in parts if isinstance(part, ControllerSpec)]
+CONTROLLERS = [part for parts in installed_components().values() for part in parts if isinstance(part, ControllerSpec)]
 
 
 @pytest.mark.timeout(7200)
@@ -37,16 +37,16 @@ def test_every_stored_object_is_planned_in_time(controller: ControllerSpec[Any, 
 
 def problems_of(controller: ControllerSpec[Any, Any], seed: int) -> Iterator[str]:
     """Take the objects of a seed in, plan, and yield what went wrong."""
-    wiring, stored = FakeWiring(), Stored(seed)
-    options = None if controller.options is None else controller.options.of(wiring.settings, SERVER_VERSION)
-    gatherer = controller.build(wiring, options)
+    context, stored = FakeContext(), Stored(seed)
+    options = None if controller.options is None else controller.options.of(context.settings, SERVER_VERSION)
+    gatherer = controller.build(context, options)
     objects = [(controller.primary, stored.primary(controller))]
     for watch in controller.watches:
         objects += [(watch, raw) for raw in stored.dependents(controller, watch)]
     with measured() as seconds:
         for watch, raw in objects:
-            yield from _taken(wiring, watch, raw)
-        keys = wiring.table(controller.primary).keys() if controller.keys is None else controller.keys(gatherer)
+            yield from _taken(context, watch, raw)
+        keys = context.table(controller.primary).keys() if controller.keys is None else controller.keys(gatherer)
         for key in keys:
             snapshot = gatherer.gather(key, Memory())
             if snapshot is not None:
@@ -55,9 +55,9 @@ def problems_of(controller: ControllerSpec[Any, Any], seed: int) -> Iterator[str
             yield f"took {spent:.1f} s"
 
 
-def _taken(wiring: FakeWiring, watch: Watch[Any], raw: bytes) -> Iterator[str]:
+def _taken(context: FakeContext, watch: Watch[Any], raw: bytes) -> Iterator[str]:
     """Take the object in. One that does not fit its type is set aside, as it should be; nothing else may fail."""
-    intake = Intake(watch.resource, watch.type, wiring.table(watch))
+    intake = Intake(watch.resource, watch.type, context.table(watch))
     intake.take(raw)
     failures = (one.error for one in intake.undecodable.values() if one.error.partition(": ")[0].endswith("Error"))
     yield from (f"taking in a {watch.resource.kind}: {error}" for error in failures)

@@ -23,7 +23,7 @@ from flotilla_jobs.nodeimage import controller as nodeimage
 from flotilla_jobs.nodeimage.controller import CONTROLLER as NODE_CONTROLLER
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
 from flotilla_jobs.nodeimage.snapshot import Options as NodeOptions
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.testkit.documents import Json
 from tests.unit.imagepull.build import begun, copy_of, decoded, fresh, job, list_job, node, node_image, pod, secret, tag
 
@@ -41,10 +41,10 @@ class Nodes:
     """A node gatherer over its tables."""
 
     def __init__(self) -> None:
-        self.wiring = FakeWiring()
-        self.gatherer = self.wiring.build(NODE_CONTROLLER, NodeOptions())
-        self.nodes, self.images = self.wiring.table(nodeimage.NODES), self.wiring.table(nodeimage.IMAGES)
-        self.jobs, self.secrets = self.wiring.table(nodeimage.JOBS), self.wiring.table(nodeimage.COPIES)
+        self.context = FakeContext()
+        self.gatherer = self.context.build(NODE_CONTROLLER, NodeOptions())
+        self.nodes, self.images = self.context.table(nodeimage.NODES), self.context.table(nodeimage.IMAGES)
+        self.jobs, self.secrets = self.context.table(nodeimage.JOBS), self.context.table(nodeimage.COPIES)
 
     def gathered(self, name: str = "n1") -> NodeImageSnapshot:
         found = self.gatherer.gather(("", name), Memory())
@@ -55,12 +55,12 @@ class Nodes:
 def test_an_owner_is_lost_only_when_the_apiserver_says_so():
     bench = Nodes()
     bench.images.apply(node_image("n1", [tag("J", "K")]))
-    bench.wiring.gone = False
+    bench.context.gone = False
     assert bench.gathered().lost_owners == frozenset()
-    assert bench.wiring.asked == [(("ns", "J"), "uid-J"), (("ns", "K"), "uid-K")]
-    assert bench.wiring.replanned == [("", "n1"), ("", "n1")]
-    bench.wiring.gone = True
-    bench.wiring.server[IMAGE_PULL_JOB, "ns", "K"] = job("K")
+    assert bench.context.asked == [(("ns", "J"), "uid-J"), (("ns", "K"), "uid-K")]
+    assert bench.context.replanned == [("", "n1"), ("", "n1")]
+    bench.context.gone = True
+    bench.context.server[IMAGE_PULL_JOB, "ns", "K"] = job("K")
     assert bench.gathered().lost_owners == {"uid-J"}
 
 
@@ -68,10 +68,10 @@ def test_38_a_namesake_is_another_job():
     bench = Nodes()
     bench.images.apply(node_image("n1", [tag("J")]))
     bench.jobs.apply(job("J", meta={"uid": "newer"}))
-    bench.wiring.gone = False
+    bench.context.gone = False
     assert bench.gathered().lost_owners == frozenset()
-    assert bench.wiring.asked == [(("ns", "J"), "uid-J")]
-    bench.wiring.gone = True
+    assert bench.context.asked == [(("ns", "J"), "uid-J")]
+    bench.context.gone = True
     assert bench.gathered().lost_owners == {"uid-J"}
 
 
@@ -82,7 +82,7 @@ def test_a_job_that_was_seen_to_go_is_lost_at_once():
     assert bench.gathered().lost_owners == frozenset()
     bench.jobs.remove("ns", "J", "uid-J")
     assert bench.gathered().lost_owners == {"uid-J"}
-    assert bench.wiring.asked == []
+    assert bench.context.asked == []
 
 
 @pytest.mark.parametrize(
@@ -147,29 +147,29 @@ def test_a_job_that_ends_wakes_the_nodes_that_have_tags_for_it(
         bench.jobs.apply(after)
     else:
         bench.jobs.remove("ns", "J", "uid-J")
-    assert bench.wiring.woken == ([("", "n1")] if woken else [])
+    assert bench.context.woken == ([("", "n1")] if woken else [])
 
 
 def test_a_node_wakes_its_image_when_it_comes_or_its_labels_change():
     bench = Nodes()
     bench.nodes.apply(node("n1"))
     bench.nodes.apply(node("n1", ready=30, resourceVersion="2"))
-    assert bench.wiring.woken == [("", "n1")]
+    assert bench.context.woken == [("", "n1")]
     bench.nodes.apply(node("n1", labels={"zone": "a"}, resourceVersion="3"))
     bench.nodes.remove("", "n1", "node-n1")
-    assert bench.wiring.woken == [("", "n1")] * 3
+    assert bench.context.woken == [("", "n1")] * 3
 
 
 class Jobs:
     """A job gatherer over its tables."""
 
     def __init__(self, *images: NodeImage) -> None:
-        self.wiring = FakeWiring(unwatched=(CLONE_SET,))
-        self.gatherer = self.wiring.build(CONTROLLER, Options())
-        self.wiring.put(IMAGES, *images)
+        self.context = FakeContext(unwatched=(CLONE_SET,))
+        self.gatherer = self.context.build(CONTROLLER, Options())
+        self.context.put(IMAGES, *images)
 
     def gathered(self, one: ImagePullJob) -> PullJobSnapshot:
-        self.wiring.put(JOBS, one)
+        self.context.put(JOBS, one)
         found = self.gatherer.gather(("ns", one.metadata.name), Memory())
         assert found is not None
         return found
@@ -183,11 +183,11 @@ def test_an_unreadable_selector_is_a_problem_and_not_a_crash():
 
 async def test_copies_are_those_of_wanted_sources_and_those_in_use():
     bench, one = Jobs(), job(pullSecrets=["s1"])
-    bench.wiring.server[SECRET, "ns", "s1"] = secret()
+    bench.context.server[SECRET, "ns", "s1"] = secret()
     for copy in (copy_of("s1", name="b"), copy_of("old", "ns/J", name="a"), copy_of("s2", "ns/X", name="c")):
-        bench.wiring.put(COPIES, copy)
+        bench.context.put(COPIES, copy)
     assert bench.gathered(one).sources == {}
-    await bench.wiring.work()
+    await bench.context.work()
     found = bench.gathered(one)
     assert [copy.metadata.name for copy in found.copies] == ["a", "b"]
     assert found.sources == {"s1": secret()}
@@ -197,24 +197,24 @@ async def test_copies_are_those_of_wanted_sources_and_those_in_use():
 
 async def test_jobs_of_other_replicas_have_their_secrets_looked_at_there():
     bench, one = Jobs(), job(pullSecrets=["s1"])
-    bench.wiring.mine = False
+    bench.context.mine = False
     bench.gathered(one)
-    await bench.wiring.work()
+    await bench.context.work()
     assert bench.gathered(one).sources == {}
 
 
 def test_changes_wake_the_jobs_that_they_concern():
     bench = Jobs()
-    bench.wiring.put(JOBS, job("J", meta={"ownerReferences": [LIST_OWNER]}), job("P", podSelector={"matchLabels": {}}))
-    woken = bench.wiring.woken
-    bench.wiring.put(COPIES, copy_of("s1", "ns/J"))
+    bench.context.put(JOBS, job("J", meta={"ownerReferences": [LIST_OWNER]}), job("P", podSelector={"matchLabels": {}}))
+    woken = bench.context.woken
+    bench.context.put(COPIES, copy_of("s1", "ns/J"))
     assert woken == [("ns", "J")]
-    bench.wiring.put(IMAGES, *fresh("n1"))
+    bench.context.put(IMAGES, *fresh("n1"))
     assert sorted(woken[1:]) == [("ns", "J"), ("ns", "P")]
-    bench.wiring.put(PODS, pod("a", "n1"))
+    bench.context.put(PODS, pod("a", "n1"))
     assert woken[3:] == [("ns", "P")]
-    bench.wiring.put(PARENTS, list_job("a"))
-    bench.wiring.put(PARENTS, list_job("a", meta={"resourceVersion": "4"}))
+    bench.context.put(PARENTS, list_job("a"))
+    bench.context.put(PARENTS, list_job("a", meta={"resourceVersion": "4"}))
     assert woken[4:] == [("ns", "J")]
 
 
@@ -230,22 +230,22 @@ def test_changes_wake_the_jobs_that_they_concern():
 def test_whether_the_list_still_runs(parent: ImageListPullJob | None, running: bool):
     bench = Jobs()
     if parent is not None:
-        bench.wiring.put(PARENTS, parent)
+        bench.context.put(PARENTS, parent)
     one = job(meta={"ownerReferences": [LIST_OWNER]}, status={"completionTime": "2026-01-01T00:00:00Z"})
     assert bench.gathered(one).of_running_list == running
 
 
 def test_26_a_table_never_goes_back_behind_our_own_write():
     bench = Jobs(node_image("n1", [tag("J")], resourceVersion="9"))
-    bench.wiring.put(IMAGES, node_image("n1", resourceVersion="8"))
+    bench.context.put(IMAGES, node_image("n1", resourceVersion="8"))
     (image,) = bench.gathered(job()).nodes
     assert image.task("nginx", "1.25") is not None
 
 
 def test_children_are_ordered_by_age_and_those_on_their_way_out_left_aside():
-    wiring = FakeWiring()
-    gatherer = ListGatherer(wiring)
-    wiring.put(LISTS, list_job("a"))
+    context = FakeContext()
+    gatherer = ListGatherer(context)
+    context.put(LISTS, list_job("a"))
     owner = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "ImageListPullJob", "name": "L", "uid": "uid-L"}
     ages: list[tuple[str, Json]] = [
         ("young", {"creationTimestamp": "2026-01-02T00:00:00Z"}),
@@ -253,13 +253,13 @@ def test_children_are_ordered_by_age_and_those_on_their_way_out_left_aside():
         ("leaving", {"deletionTimestamp": "2026-01-01T00:00:00Z"}),
     ]
     for name, meta in ages:
-        wiring.put(CHILDREN, job(name, meta={"ownerReferences": [owner], **meta}))
+        context.put(CHILDREN, job(name, meta={"ownerReferences": [owner], **meta}))
     found = gatherer.gather(("ns", "L"), Memory())
     assert found is not None
     assert [child.metadata.name for child in found.children] == ["old", "young"]
     assert "leaving" in found.taken
     assert CHILDREN.owner == IMAGE_LIST_PULL_JOB  # a change of one wakes its list
-    assert owner_keys(IMAGE_LIST_PULL_JOB, None, wiring.table(CHILDREN).get("ns", "old")) == {("ns", "L")}
+    assert owner_keys(IMAGE_LIST_PULL_JOB, None, context.table(CHILDREN).get("ns", "old")) == {("ns", "L")}
     assert owner_keys(IMAGE_LIST_PULL_JOB, None, None) == set()
     assert gatherer.gather(("ns", "gone"), Memory()) is None
 

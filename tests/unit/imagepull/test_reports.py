@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
-from flotilla_common.control.inbox import Inbox
+from flotilla_common.control.report_buffer import ReportBuffer
 from flotilla_common.node.reports import Answer, NodeImageReport
 from flotilla_common.node.serving import Sender
 from flotilla_jobs.nodeimage.controller import CONTROLLER, IMAGES
 from flotilla_jobs.nodeimage.status import reported
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.unit.imagepull.build import entry, node_image, tag
 
 HERE = Sender("n1", "", "n1")
@@ -22,20 +22,20 @@ def said(phase: str = "Pulling") -> NodeImageReport:
     return NodeImageReport(uid="uid-n1", status=node_image("n1", [tag("J")], [entry(phase)]).status)
 
 
-def inbox(wiring: FakeWiring) -> Inbox[NodeImage, NodeImageReport]:
+def inbox(context: FakeContext) -> ReportBuffer[NodeImage, NodeImageReport]:
     assert CONTROLLER.reports is not None
-    wiring.put(IMAGES, node_image("n1", [tag("J")]))
-    return Inbox(wiring, IMAGES, CONTROLLER.reports)
+    context.put(IMAGES, node_image("n1", [tag("J")]))
+    return ReportBuffer(context, IMAGES, CONTROLLER.reports)
 
 
 async def test_a_report_is_answered_when_the_status_says_it() -> None:
-    wiring = FakeWiring()
-    answer = asyncio.create_task(inbox(wiring).receive(HERE, said()))
+    context = FakeContext()
+    answer = asyncio.create_task(inbox(context).receive(HERE, said()))
     await asyncio.sleep(0)
-    assert (wiring.replanned, answer.done()) == ([("", "n1")], False)
+    assert (context.replanned, answer.done()) == ([("", "n1")], False)
     written = node_image("n1", [tag("J")], [entry("Pulling")], resourceVersion="9")
     status = reported(written, said().status)  # with counts
-    wiring.put(IMAGES, msgspec.structs.replace(written, status=status))
+    context.put(IMAGES, msgspec.structs.replace(written, status=status))
     assert await answer == Answer(accepted=True, resource_version="9")
 
 
@@ -54,12 +54,12 @@ async def test_a_report_is_answered_when_the_status_says_it() -> None:
     ],
 )
 async def test_what_is_refused(sender: Sender, report: NodeImageReport, why: str) -> None:
-    wiring = FakeWiring()
-    assert await inbox(wiring).receive(sender, report) == Answer(why=why)
-    assert wiring.replanned == []
+    context = FakeContext()
+    assert await inbox(context).receive(sender, report) == Answer(why=why)
+    assert context.replanned == []
 
 
 async def test_another_replica_answers_for_its_nodes() -> None:
-    wiring = FakeWiring()
-    wiring.mine = False
-    assert await inbox(wiring).receive(HERE, said()) is None
+    context = FakeContext()
+    context.mine = False
+    assert await inbox(context).receive(HERE, said()) is None

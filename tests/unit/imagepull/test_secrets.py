@@ -10,7 +10,7 @@ from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, SecretReferenc
 from flotilla_common.api.resources import SECRET
 from flotilla_common.control.keystate import Key
 from flotilla_common.control.plan import Plan
-from flotilla_common.installed import installed_parts
+from flotilla_common.installed import installed_components
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.node.reports import SECRETS, SecretsAnswer, SecretsRequest
 from flotilla_common.node.sealing import Opener
@@ -18,8 +18,8 @@ from flotilla_common.node.serving import Sender
 from flotilla_jobs.imagepull.sources import LOOK_SECONDS, Sources
 from flotilla_jobs.nodereports.responder import PULL_SECRETS
 from flotilla_watcher.app import published
+from tests.support.controller_context import FakeContext
 from tests.support.fake_clock import FakeClock
-from tests.support.wiring import FakeWiring
 from tests.testkit.documents import Json
 from tests.unit.imagepull.build import (
     actions,
@@ -245,8 +245,8 @@ class SecretServer:
     """The responder over its two tables; reading finds nothing more."""
 
     def __init__(self) -> None:
-        self.wiring = FakeWiring()
-        self.images, self.secrets = (self.wiring.table(watch) for watch in PULL_SECRETS.watches)
+        self.context = FakeContext()
+        self.images, self.secrets = (self.context.table(watch) for watch in PULL_SECRETS.watches)
         self.images.apply(node_image("n1", [tag("J")], secrets=[BATCH]))
         self.secrets.apply(copy_of("s1", "ns/J"))
         self.opener = Opener()
@@ -254,9 +254,9 @@ class SecretServer:
     async def ask(self, name: str, node: str = "n1", about: str = "n1", namespace: str = "kruise-daemon-config") -> Any:
         reference = SecretReference(namespace=namespace, name=name)
         request = SecretsRequest(public_key=self.opener.public_key, references=[reference])
-        await PULL_SECRETS.build(self.wiring)
-        assert self.wiring.by_any_replica == set(PULL_SECRETS.answers)
-        return await self.wiring.tell(SECRETS, Sender(node, "", about), request)
+        await PULL_SECRETS.build(self.context)
+        assert self.context.by_any_replica == set(PULL_SECRETS.answers)
+        return await self.context.tell(SECRETS, Sender(node, "", about), request)
 
 
 async def test_a_node_gets_what_its_node_image_names():
@@ -286,14 +286,14 @@ async def test_what_the_mirror_lacks_is_read():
     server = SecretServer()
     server.images.remove("", "n1", "uid-n1")
     server.secrets.remove("kruise-daemon-config", "s1-copy", "uid-s1-copy")
-    server.wiring.server[NODE_IMAGE, "", "n1"] = node_image("n1", [tag("J")], secrets=[BATCH], uid="again")
+    server.context.server[NODE_IMAGE, "", "n1"] = node_image("n1", [tag("J")], secrets=[BATCH], uid="again")
     late = msgspec.structs.replace(copy_of("s1", "ns/J").metadata, uid="again")
-    server.wiring.server[SECRET, "kruise-daemon-config", "s1-copy"] = msgspec.structs.replace(
+    server.context.server[SECRET, "kruise-daemon-config", "s1-copy"] = msgspec.structs.replace(
         copy_of("s1", "ns/J"), metadata=late
     )
     answer = await server.ask("s1-copy")
     assert [one.name for one in server.opener.open(answer.sealed)] == ["s1-copy"]
-    server.wiring.trouble = Unreachable("away")
+    server.context.trouble = Unreachable("away")
     answer = await server.ask("other")
     assert (answer.accepted, answer.again) == (False, True)
 
@@ -311,7 +311,7 @@ async def test_what_is_no_credential_or_does_not_exist_is_left_out():
 
 def test_secrets_are_never_on_the_bus():
     assert SECRET not in published()
-    watches = [watch for parts in installed_parts().values() for part in parts for watch in part.all_watches]
+    watches = [watch for parts in installed_components().values() for part in parts for watch in part.all_watches]
     assert all(watch.direct for watch in watches if watch.resource == SECRET)
     named = {watch.private for watch in watches if watch.resource == SECRET and not watch.named}
     assert named == {"daemon_config_namespace"}

@@ -21,7 +21,7 @@ from flotilla_jobs.nodeimage.controller import IMAGES as NODE_IMAGES
 from flotilla_jobs.nodeimage.controller import NODES
 from flotilla_jobs.nodeimage.controller import Gatherer as NodeGatherer
 from flotilla_jobs.nodeimage.snapshot import Options as NodeOptions
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.unit.imagepull.build import copy_of, decoded, fresh, job, node, node_image, pod, secret, tag
 from tests.unit.recreate.world import pod_document, request_document
 
@@ -30,13 +30,13 @@ class Requests:
     """A gatherer of requests over its tables."""
 
     def __init__(self, *requests: Any, pod: Any = None) -> None:
-        self.wiring = FakeWiring()
-        self.gatherer = self.wiring.build(RECREATE_CONTROLLER)
+        self.context = FakeContext()
+        self.gatherer = self.context.build(RECREATE_CONTROLLER)
         self.report = RecreateReport(uid="uid-r", phase="Recreating")
-        self.wiring.reports["r"] = self.report
-        self.wiring.put(REQUESTS, *(decoded(request, ContainerRecreateRequest) for request in requests))
+        self.context.reports["r"] = self.report
+        self.context.put(REQUESTS, *(decoded(request, ContainerRecreateRequest) for request in requests))
         if pod is not None:
-            self.wiring.put(PODS, decoded(pod, Pod))
+            self.context.put(PODS, decoded(pod, Pod))
 
     def gathered(self, name: str = "r") -> Any:
         return self.gatherer.gather(("ns", name), Memory())
@@ -52,7 +52,7 @@ def test_a_request_with_its_pod() -> None:
     bench = Requests(request("r"), pod=pod_document())
     found = bench.gathered()
     assert (found.request.metadata.name, found.pod.metadata.name, found.pod_known) == ("r", "p", True)
-    assert (found.report, found.ahead, bench.wiring.asked) == (bench.report, (), [])
+    assert (found.report, found.ahead, bench.context.asked) == (bench.report, (), [])
     assert bench.gathered("gone") is None
 
 
@@ -72,13 +72,13 @@ def test_a_pod_that_is_not_there_is_asked_for(held: Any, asked: bool) -> None:
     bench = Requests(request("r"), pod=held)
     found = bench.gathered()
     assert (found.pod, found.pod_known) == (None, True)
-    assert bench.wiring.asked == ([(("ns", "p"), "p1")] if asked else [])
-    assert bench.wiring.replanned == ([("ns", "r")] if asked else [])
+    assert bench.context.asked == ([(("ns", "p"), "p1")] if asked else [])
+    assert bench.context.replanned == ([("ns", "r")] if asked else [])
 
 
 def test_what_is_not_sure_is_not_known() -> None:
     bench = Requests(request("r"))
-    bench.wiring.gone = False
+    bench.context.gone = False
     assert not bench.gathered().pod_known
 
 
@@ -104,8 +104,8 @@ def test_a_change_of_a_pod_concerns_its_open_requests() -> None:
     assert bench.gatherer.of_pod(None, ours) == bench.gatherer.of_pod(ours, None) == keys
     assert bench.gatherer.of_pod(ours, other) == keys
     assert bench.gatherer.of_pod(other, other) == set()
-    bench.wiring.put(PODS, ours)
-    assert sorted(bench.wiring.woken) == sorted(keys)
+    bench.context.put(PODS, ours)
+    assert sorted(bench.context.woken) == sorted(keys)
 
 
 CLONESET = {
@@ -117,25 +117,25 @@ BY_CLONESET = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name
 
 async def pull_job(one: ImagePullJob, *, namespace: str = "daemons") -> PullJobSnapshot:
     """Return the job's snapshot among nodes n1 to n5, three pods, and the secrets that it names."""
-    wiring = FakeWiring(gates="PreDownloadImageForInPlaceUpdate=true")
-    gatherer = Gatherer(wiring, Options(secrets_namespace=namespace))
-    wiring.put(JOBS, one)
-    wiring.put(IMAGES, *fresh())
+    context = FakeContext(gates="PreDownloadImageForInPlaceUpdate=true")
+    gatherer = Gatherer(context, Options(secrets_namespace=namespace))
+    context.put(JOBS, one)
+    context.put(IMAGES, *fresh())
     for name, where, place in (("a", "n1", "1"), ("b", "n2", "2"), ("c", "n3", "3")):
-        wiring.put(PULL_PODS, pod(name, where, labels={"app": "web", "n": place}))
-    wiring.put(PULL_PODS, pod("d", "n4", labels={"app": "web"}, namespace="elsewhere"))
-    wiring.put(COPIES, copy_of("s1", "ns/A"), copy_of("s2", "ns/J"))
-    wiring.put(CLONE_SETS, decoded(CLONESET, CloneSet))
-    wiring.server[SECRET, "ns", "s1"] = secret()
+        context.put(PULL_PODS, pod(name, where, labels={"app": "web", "n": place}))
+    context.put(PULL_PODS, pod("d", "n4", labels={"app": "web"}, namespace="elsewhere"))
+    context.put(COPIES, copy_of("s1", "ns/A"), copy_of("s2", "ns/J"))
+    context.put(CLONE_SETS, decoded(CLONESET, CloneSet))
+    context.server[SECRET, "ns", "s1"] = secret()
     assert gatherer.gather(("ns", "gone"), Memory()) is None
     key = ("ns", one.metadata.name)
     first = gatherer.gather(key, Memory())
     assert first is not None
     assert first.sources == {}
-    await wiring.work()
+    await context.work()
     found = gatherer.gather(key, Memory())
     assert found is not None
-    assert not found.sources or wiring.replanned == [key]
+    assert not found.sources or context.replanned == [key]
     return found
 
 
@@ -161,25 +161,25 @@ async def test_secrets_of_the_namespace_of_copies_are_not_read() -> None:
 
 
 def test_a_node_with_its_image_and_what_its_agent_said() -> None:
-    wiring, options = FakeWiring(), NodeOptions()
-    gatherer = NodeGatherer(wiring, options)
-    wiring.put(NODES, node("n1"))
-    wiring.put(NODE_IMAGES, node_image("n1", [tag("J")]))
+    context, options = FakeContext(), NodeOptions()
+    gatherer = NodeGatherer(context, options)
+    context.put(NODES, node("n1"))
+    context.put(NODE_IMAGES, node_image("n1", [tag("J")]))
     told = NodeImageReport(uid="uid-n1", status=NodeImageStatus(desired=3))
-    wiring.reports["n1"] = told
+    context.reports["n1"] = told
     found = gatherer.gather(("", "n1"), Memory())
     assert found is not None
     assert (found.name, found.node, found.image) == (
         "n1",
-        wiring.table(NODES).get("", "n1"),
-        wiring.table(NODE_IMAGES).get("", "n1"),
+        context.table(NODES).get("", "n1"),
+        context.table(NODE_IMAGES).get("", "n1"),
     )
     assert (found.report, found.lost_owners, found.options is options) == (told.status, {"uid-J"}, True)
-    assert (wiring.asked, wiring.replanned) == ([(("ns", "J"), "uid-J")], [("", "n1")])
+    assert (context.asked, context.replanned) == ([(("ns", "J"), "uid-J")], [("", "n1")])
 
 
 def test_a_report_of_another_kind_is_none() -> None:
     """A wiring stores reports by the controller's declared type; a gatherer ignores those of another type."""
     bench = Requests(request("r"), pod=pod_document())
-    bench.wiring.reports["r"] = NodeImageReport(uid="uid-r", status=NodeImageStatus())
+    bench.context.reports["r"] = NodeImageReport(uid="uid-r", status=NodeImageStatus())
     assert bench.gathered().report is None

@@ -7,7 +7,7 @@ from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.control.keystate import Memory
 from flotilla_jobs.nodeimage.controller import COPIES, IMAGES, NODES, Gatherer
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot, Options
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.unit.imagepull.build import node, node_image, secret, tag
 
 OPTIONS = Options(secrets_namespace="daemons")
@@ -15,10 +15,10 @@ WATCHES: dict[type[Any], Any] = {Node: NODES, NodeImage: IMAGES, Secret: COPIES}
 
 
 def gathered(*objects: Any) -> NodeImageSnapshot | None:
-    wiring = FakeWiring()
-    gatherer = Gatherer(wiring, OPTIONS)
+    context = FakeContext()
+    gatherer = Gatherer(context, OPTIONS)
     for one in objects:
-        wiring.put(WATCHES[type(one)], one)
+        context.put(WATCHES[type(one)], one)
     return gatherer.gather(("", "n1"), Memory())
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flotilla_common.control.spec import Part
+from flotilla_common.control.spec import Component
 from flotilla_common.settings import Settings
 from flotilla_jobs.app import PARTS
 
@@ -64,6 +64,6 @@ def test_what_runs(kinds: str, gates: str, on: set[str]) -> None:
     ],
     ids=lambda value: getattr(value, "name", None),
 )
-def test_why_it_does_not_run(part: Part, kinds: str, gates: str, why: str) -> None:
+def test_why_it_does_not_run(part: Component, kinds: str, gates: str, why: str) -> None:
     settings = Settings(custom_resource_enable=kinds, feature_gates=gates)
     assert part.why_off(settings, settings.gates()) == why

@@ -65,9 +65,9 @@ def behind_another() -> Recorded:
 
 def unknown_pod() -> Recorded:
     world = Recorded(request_document("app"), heard_of_pod=False)
-    world.wiring.gone = False
+    world.context.gone = False
     world.passes()
-    world.wiring.gone = True
+    world.context.gone = True
     world.passes()
     return world
 

@@ -13,8 +13,8 @@ from flotilla_common.settings import Settings
 from flotilla_sidecar.app import PARTS
 from flotilla_sidecar.launchpriority.barriers import GOOD_SECONDS, Barrier, Barriers
 from flotilla_sidecar.launchpriority.controller import CONTROLLER, PODS, Gatherer
+from tests.support.controller_context import FakeContext
 from tests.support.fake_clock import FakeClock
-from tests.support.wiring import FakeWiring
 from tests.testkit.documents import Json
 from tests.unit.launchpriority.test_launchpriority import CREATED, READY, TWO, pod
 
@@ -165,11 +165,11 @@ async def test_who_waits_no_more_is_forgotten() -> None:
 
 
 def test_only_pods_that_wait_are_looked_at() -> None:
-    wiring = FakeWiring()
-    gatherer = wiring.build(CONTROLLER)
+    context = FakeContext()
+    gatherer = context.build(CONTROLLER)
     assert isinstance(gatherer, Gatherer)
-    wiring.put(PODS, pod(TWO), pod({"a": None}, name="other", uid="u2"))
-    assert gatherer.keys() == wiring.woken == [KEY]
+    context.put(PODS, pod(TWO), pod({"a": None}, name="other", uid="u2"))
+    assert gatherer.keys() == context.woken == [KEY]
     snapshot = gatherer.gather(KEY, Memory())
     assert snapshot is not None
     assert snapshot.barrier is None
@@ -178,25 +178,25 @@ def test_only_pods_that_wait_are_looked_at() -> None:
 
 
 def test_a_pod_that_waits_no_more_is_told_once() -> None:
-    wiring = FakeWiring()
-    gatherer = wiring.build(CONTROLLER)
-    wiring.put(PODS, pod(TWO))
-    wiring.put(PODS, pod(TWO, {"b": READY}, resourceVersion="2", annotations=DONE))
-    wiring.put(PODS, pod(TWO, {"a": READY, "b": READY}, resourceVersion="3", annotations=DONE))
-    assert wiring.woken == [KEY, KEY]
+    context = FakeContext()
+    gatherer = context.build(CONTROLLER)
+    context.put(PODS, pod(TWO))
+    context.put(PODS, pod(TWO, {"b": READY}, resourceVersion="2", annotations=DONE))
+    context.put(PODS, pod(TWO, {"a": READY, "b": READY}, resourceVersion="3", annotations=DONE))
+    assert context.woken == [KEY, KEY]
     assert isinstance(gatherer, Gatherer)
     assert (gatherer.keys(), gatherer.gather(KEY, Memory())) == ([], None)
 
 
 async def test_what_the_pod_proves_is_not_asked() -> None:
-    wiring = FakeWiring()
-    gatherer = wiring.build(CONTROLLER)
-    wiring.put(PODS, pod(TWO, {"b": CREATED}))
-    task = asyncio.ensure_future(wiring.tasks[0]())
+    context = FakeContext()
+    gatherer = context.build(CONTROLLER)
+    context.put(PODS, pod(TWO, {"b": CREATED}))
+    task = asyncio.ensure_future(context.tasks[0]())
     assert gatherer.gather(KEY, Memory()) is not None
     for _ in range(20):
         await asyncio.sleep(0)
-    assert wiring.replanned == []
+    assert context.replanned == []
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -204,4 +204,4 @@ async def test_what_the_pod_proves_is_not_asked() -> None:
 def test_it_always_runs_with_the_workers_of_the_reference() -> None:
     assert CONTROLLER in PARTS
     assert CONTROLLER.workers_of(Settings()) == 4
-    assert CONTROLLER.why_off(Settings(), FakeWiring(gates="PodWebhook=false").gates) == ""
+    assert CONTROLLER.why_off(Settings(), FakeContext(gates="PodWebhook=false").gates) == ""

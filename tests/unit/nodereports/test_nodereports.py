@@ -15,7 +15,7 @@ from flotilla_common.kube.interface import Unreachable
 from flotilla_common.node.reports import EVENTS, PODS, Answer, EventReport, PodReport
 from flotilla_common.node.serving import Sender
 from flotilla_jobs.nodereports.responder import REPORTS
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 
 HERE = Sender("node-1", "x", "web")
 META = '{"containers":[{"name":"app","containerID":"containerd://1","restartCount":0,"hashes":{"plainHash":7}}]}'
@@ -37,61 +37,61 @@ IMAGE = NodeImage(
 )
 
 
-async def responder(*pods: Pod) -> FakeWiring:
+async def responder(*pods: Pod) -> FakeContext:
     """Return the responder over these pods and one NodeImage."""
-    wiring = FakeWiring()
-    await REPORTS.build(wiring)
-    wiring.put(PODS_WATCH, *pods)
-    wiring.put(IMAGES_WATCH, IMAGE)
-    return wiring
+    context = FakeContext()
+    await REPORTS.build(context)
+    context.put(PODS_WATCH, *pods)
+    context.put(IMAGES_WATCH, IMAGE)
+    return context
 
 
-async def tell(wiring: FakeWiring, sender: Sender = HERE, **report: Any) -> Answer | None:
-    return await wiring.tell(PODS, sender, PodReport(**{"uid": "u1", "runtime_containers_meta": META} | report))
+async def tell(context: FakeContext, sender: Sender = HERE, **report: Any) -> Answer | None:
+    return await context.tell(PODS, sender, PodReport(**{"uid": "u1", "runtime_containers_meta": META} | report))
 
 
 async def test_an_accepted_report_is_written_through_the_status() -> None:
-    wiring = await responder(a_pod())
-    assert await tell(wiring) == Answer(accepted=True, resource_version="9")
-    (write,) = wiring.writes
+    context = await responder(a_pod())
+    assert await tell(context) == Answer(accepted=True, resource_version="9")
+    (write,) = context.writes
     assert (write.resource, write.subresource, write.uid) == (POD, "status", "u1")
     assert write.body == {"metadata": {"annotations": {RUNTIME_CONTAINERS_META: META}}}
 
 
 async def test_what_stands_there_already_is_not_written() -> None:
-    wiring = await responder(a_pod(meta=META))
-    assert await tell(wiring) == Answer(accepted=True, resource_version="5")
-    assert wiring.writes == []
+    context = await responder(a_pod(meta=META))
+    assert await tell(context) == Answer(accepted=True, resource_version="5")
+    assert context.writes == []
 
 
 async def test_another_replicas_pod_is_left_to_it() -> None:
-    wiring = await responder(a_pod())
-    wiring.mine = False
-    assert await tell(wiring) is None
+    context = await responder(a_pod())
+    context.mine = False
+    assert await tell(context) is None
 
 
 async def test_a_pod_that_does_not_exist_is_asked_for_once() -> None:
-    wiring = await responder()
+    context = await responder()
     asked: list[str] = []
-    read = wiring.read
+    read = context.read
 
     async def noted(resource: Resource, namespace: str, name: str) -> object:
         asked.append(name)
         return await read(resource, namespace, name)
 
-    wiring.read = noted  # type: ignore[method-assign]
-    await REPORTS.build(wiring)
+    context.read = noted  # type: ignore[method-assign]
+    await REPORTS.build(context)
     for _ in range(3):
-        answer = await tell(wiring)
+        answer = await tell(context)
         assert answer is not None
         assert (answer.accepted, answer.again) == (False, False)
     assert asked == ["web"]
 
 
 async def test_the_agent_may_hear_of_a_pod_first() -> None:
-    wiring = await responder()
-    wiring.server[POD, "x", "web"] = a_pod()
-    answer = await tell(wiring)
+    context = await responder()
+    context.server[POD, "x", "web"] = a_pod()
+    answer = await tell(context)
     assert answer is not None
     assert answer.accepted
 
@@ -110,12 +110,12 @@ async def test_the_agent_may_hear_of_a_pod_first() -> None:
     ],
 )
 async def test_refusals_are_final(pod: Pod | None, report: dict[str, Any], why: str) -> None:
-    wiring = await responder(*([] if pod is None else [pod]))
-    answer = await tell(wiring, **report)
+    context = await responder(*([] if pod is None else [pod]))
+    answer = await tell(context, **report)
     assert answer is not None
     assert (answer.accepted, answer.again) == (False, False)
     assert why in answer.why
-    assert wiring.writes == []
+    assert context.writes == []
 
 
 @pytest.mark.parametrize(
@@ -131,17 +131,17 @@ async def test_refusals_are_final(pod: Pod | None, report: dict[str, Any], why: 
     ],
 )
 async def test_a_write_that_did_not_happen(kind: OutcomeKind, again: bool) -> None:
-    wiring = await responder(a_pod())
-    wiring.outcome = Outcome(kind=kind, message="because")
-    answer = await tell(wiring)
+    context = await responder(a_pod())
+    context.outcome = Outcome(kind=kind, message="because")
+    answer = await tell(context)
     assert answer is not None
     assert (answer.accepted, answer.again) == (False, again)
 
 
 async def test_while_the_apiserver_is_away_the_report_is_to_come_again() -> None:
-    wiring = await responder()
-    wiring.trouble = Unreachable("away")
-    answer = await tell(wiring)
+    context = await responder()
+    context.trouble = Unreachable("away")
+    answer = await tell(context)
     assert answer is not None
     assert answer.again
 
@@ -152,8 +152,8 @@ FAILED = {"component": "kruise-daemon-imagepuller", "reason": "PullImageFailed",
 
 
 async def told(pod: Pod, sender: Sender, **event: str) -> tuple[Answer | None, list[tuple[str, Any, Any]]]:
-    wiring = await responder(pod)
-    return await wiring.tell(EVENTS, sender, msgspec.convert(event, EventReport)), wiring.events
+    context = await responder(pod)
+    return await context.tell(EVENTS, sender, msgspec.convert(event, EventReport)), context.events
 
 
 async def test_an_event_on_a_pod_of_the_node() -> None:

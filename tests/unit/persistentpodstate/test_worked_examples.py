@@ -155,7 +155,7 @@ async def test_rows_18_and_19_not_ready_and_no_node() -> None:
     assert world.records["s-1"] == record(5)
     assert world.records["s-2"] == record(2)
     world.node("lost", **{O: "linux", H: "lost"})
-    assert world.wiring.woken[-1] == ("n", "s")
+    assert world.context.woken[-1] == ("n", "s")
 
 
 async def test_row_20_a_node_without_the_label() -> None:
@@ -225,9 +225,9 @@ async def test_the_apiserver_is_asked_before_records_go() -> None:
 
 async def test_the_apiserver_is_asked_before_one_is_deleted() -> None:
     world = await running()
-    asking = dict(world.wiring.server)
+    asking = dict(world.context.server)
     world.workload(3, {})
-    world.wiring.server = asking  # the mirror holds an old version
+    world.context.server = asking  # the mirror holds an old version
     assert await world.settle() == ["progressing ReadingTarget", "done Recorded"]
     assert world.state is not None
 
@@ -304,7 +304,7 @@ async def test_another_one_is_about_the_workload_already() -> None:
     world.by_hand("p2")
     assert await world.settle() == ["stuck GenerationConflict"]
     assert world.state is None
-    assert ("n", "s") in world.wiring.woken
+    assert ("n", "s") in world.context.woken
 
 
 async def test_a_workload_that_came_again_waits_for_the_collector() -> None:

@@ -22,7 +22,7 @@ from flotilla_common.model.writes import patched
 from flotilla_statefulset.persistentpodstate.controller import BUILT_IN_SETS, CONTROLLER, NODES, PODS, SETS, STATES
 from flotilla_statefulset.persistentpodstate.plan import plan
 from flotilla_statefulset.persistentpodstate.workloads import BuiltInStatefulSet
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.testkit.documents import Json
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -42,8 +42,8 @@ class World:
     """Everything is in namespace `n`; the workload is `s`, its pods `s-0`, `s-1`, …, each on the node of its number."""
 
     def __init__(self, *, gates: str = "", nodes: int = 6) -> None:
-        self.wiring = FakeWiring(gates=gates)
-        self.gatherer = self.wiring.build(CONTROLLER)
+        self.context = FakeContext(gates=gates)
+        self.gatherer = self.context.build(CONTROLLER)
         self._versions = itertools.count(1)
         self._documents: dict[tuple[str, str], Json] = {}
         for number in range(nodes):
@@ -54,8 +54,8 @@ class World:
         meta["resourceVersion"] = str(next(self._versions))
         meta.setdefault("uid", f"{watch.resource.id}-{meta['name']}")
         obj = msgspec.convert(document, kind)
-        self.wiring.put(watch, obj)
-        self.wiring.server[watch.resource, meta.get("namespace", ""), meta["name"]] = obj
+        self.context.put(watch, obj)
+        self.context.server[watch.resource, meta.get("namespace", ""), meta["name"]] = obj
         self._documents[watch.resource.id, meta["name"]] = document
         return obj
 
@@ -73,13 +73,13 @@ class World:
     def no_workload(self, *, api: str = APPS, known: bool = True) -> None:
         """Remove the workload from the mirror; `known`: from the apiserver, too."""
         watch, _ = SUPPORTED[api]
-        self.wiring.table(watch).remove("n", "s")
+        self.context.table(watch).remove("n", "s")
         if known:
-            self.wiring.server.pop((watch.resource, "n", "s"), None)
+            self.context.server.pop((watch.resource, "n", "s"), None)
 
     def pod(self, ordinal: int, *, on: str = "", ready: bool = True, api: str = APPS, **meta: Any) -> None:
         """Store pod `s-<ordinal>`."""
-        held = self.wiring.table(PODS).get("n", f"s-{ordinal}")
+        held = self.context.table(PODS).get("n", f"s-{ordinal}")
         uid = held.metadata.uid if held is not None else f"pod-{next(self._versions)}"
         owner = {"apiVersion": api, "kind": "StatefulSet", "name": "s", "uid": self.uid(api), "controller": True}
         document: Json = {
@@ -95,10 +95,10 @@ class World:
 
     def no_pod(self, *ordinals: int) -> None:
         for ordinal in ordinals:
-            self.wiring.table(PODS).remove("n", f"s-{ordinal}")
+            self.context.table(PODS).remove("n", f"s-{ordinal}")
 
     def uid(self, api: str) -> str:
-        held = self.wiring.table(SUPPORTED[api][0]).get("n", "s")
+        held = self.context.table(SUPPORTED[api][0]).get("n", "s")
         return held.metadata.uid if held is not None else f"{SUPPORTED[api][0].resource.id}-s"
 
     def node(self, name: str, **labels: str) -> None:
@@ -120,7 +120,7 @@ class World:
 
     @property
     def state(self) -> PersistentPodState | None:
-        return self.wiring.table(STATES).get("n", "s")
+        return self.context.table(STATES).get("n", "s")
 
     @property
     def spec(self) -> PersistentPodStateSpec:
@@ -144,9 +144,9 @@ class World:
             actions += [made.status] if made.status is not None else []
             for action in actions:
                 self._apply(action)
-            answered = len(self.wiring.replanned)
-            await self.wiring.work()
-            if not actions and len(self.wiring.replanned) == answered:
+            answered = len(self.context.replanned)
+            await self.context.work()
+            if not actions and len(self.context.replanned) == answered:
                 return [f"{reason.state} {reason.code}" for reason in made.reasons]
         raise AssertionError(f"never settles: {self.plan()}")
 
@@ -165,5 +165,5 @@ class World:
                 self.put(STATES, PersistentPodState, document)
             case Delete():
                 uid = self._documents.pop(key)["metadata"]["uid"]
-                self.wiring.table(STATES).remove("n", action.name)
+                self.context.table(STATES).remove("n", action.name)
                 assert uid == action.uid

@@ -102,7 +102,7 @@ def test_a_probe_that_is_removed_leaves_the_nodes():
 def test_a_pod_that_matches_no_more_leaves_the_nodes():
     world = world_of()
     world.edit(POD, "p0", {"metadata": {"labels": {"app": "other"}}})
-    assert {("", "n1"), ("ns", "m")} <= set(world.wiring.woken)
+    assert {("", "n1"), ("ns", "m")} <= set(world.context.woken)
     world.settle()
     assert (world.written(), world.found().status.matched_pods) == ({}, 0)
 
@@ -146,7 +146,7 @@ def test_a_node_that_was_never_ready_has_probes_when_pods_run_there():
 def test_a_node_that_becomes_virtual_gives_its_probes_up():
     world = world_of()
     world.edit(NODE, "n1", {"metadata": {"labels": {"type": "virtual-kubelet"}}})
-    assert {("", "n1"), ("ns", "m")} <= set(world.wiring.woken)
+    assert {("", "n1"), ("ns", "m")} <= set(world.context.woken)
     world.settle()
     assert world.written() == {}
 

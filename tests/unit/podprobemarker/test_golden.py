@@ -17,7 +17,7 @@ from flotilla_policy.nodepodprobe import controller as nodes
 from flotilla_policy.nodepodprobe.plan import plan as plan_node
 from flotilla_policy.podprobemarker import controller as markers
 from flotilla_policy.podprobemarker.plan import plan as plan_marker
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.unit.podprobemarker.world import NOW
 from tests.unit.workload.openkruise import documents, encoded
 
@@ -28,17 +28,17 @@ class Cluster:
     """The golden objects in the tables of both controllers."""
 
     def __init__(self) -> None:
-        self.wiring = FakeWiring()
-        self.nodes, self.markers = nodes.Gatherer(self.wiring), markers.Gatherer(self.wiring)
+        self.context = FakeContext()
+        self.nodes, self.markers = nodes.Gatherer(self.context), markers.Gatherer(self.context)
         ready: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "True"}]}
         for name in NAMES:
-            self.wiring.put(nodes.NODES, msgspec.convert({"metadata": {"name": name}, "status": ready}, Node))
+            self.context.put(nodes.NODES, msgspec.convert({"metadata": {"name": name}, "status": ready}, Node))
         for document in documents("pods"):
-            self.wiring.put(nodes.PODS, msgspec.json.decode(encoded(document), type=Pod))
+            self.context.put(nodes.PODS, msgspec.json.decode(encoded(document), type=Pod))
         for document in documents("nodepodprobes"):
-            self.wiring.put(nodes.NODE_PROBES, msgspec.json.decode(encoded(document), type=NodePodProbe))
+            self.context.put(nodes.NODE_PROBES, msgspec.json.decode(encoded(document), type=NodePodProbe))
         for document in documents("podprobemarkers"):
-            self.wiring.put(nodes.MARKERS, msgspec.json.decode(encoded(document), type=PodProbeMarker))
+            self.context.put(nodes.MARKERS, msgspec.json.decode(encoded(document), type=PodProbeMarker))
 
     def node(self, name: str) -> Plan:
         snapshot = self.nodes.gather(("", name), Memory())
@@ -61,13 +61,13 @@ def test_nothing_is_written_when_they_are_taken_over():
 
 def test_the_next_report_is_taken_in():
     cluster = Cluster()
-    found = cluster.wiring.table(nodes.NODE_PROBES).get("", "node1")
+    found = cluster.context.table(nodes.NODE_PROBES).get("", "node1")
     assert found is not None
     first, second = found.status.pod_probe_statuses
     failed = [msgspec.structs.replace(state, state="Failed", message="busy") for state in first.probe_states]
     said = [msgspec.structs.replace(first, probe_states=failed), second]
     report = NodePodProbeReport(uid=found.metadata.uid, status=NodePodProbeStatus(pod_probe_statuses=said))
-    cluster.wiring.reports["node1"] = report
+    cluster.context.reports["node1"] = report
     status, pod = (action for action in cluster.node("node1").actions if isinstance(action, Patch))
     assert (status.subresource, status.name) == ("status", "node1")
     assert (pod.name, pod.body["metadata"]) == (first.name, {"labels": {"idle": None}})

@@ -123,7 +123,7 @@ def test_10_init_containers_run():
     world.settle()
     assert (world.written(), world.found().status.matched_pods) == ({}, 0)
     world.edit(POD, "p", {"status": {"conditions": [{"type": "Initialized", "status": "True"}]}})
-    assert {("", "n1"), ("ns", "m")} <= set(world.wiring.woken)
+    assert {("", "n1"), ("ns", "m")} <= set(world.context.woken)
     world.settle()
     assert (world.written(), world.found().status.matched_pods) == ({"uid-p": ["m#idle"]}, 1)
 
@@ -153,7 +153,7 @@ def test_13_the_ip_comes_later():
     world.settle()
     assert world.probes().spec.pod_probes[0].ip == ""
     world.edit(POD, "p", {"status": {"podIP": "10.0.0.9"}})
-    assert ("", "n1") in world.wiring.woken
+    assert ("", "n1") in world.context.woken
     world.settle()
     assert world.probes().spec.pod_probes[0].ip == "10.0.0.9"
 
@@ -214,7 +214,7 @@ def test_20_a_container_that_is_not_there():
 def test_23_a_label_edited_by_hand(world: World):
     world.report(p__m__idle=(OK, ""))
     world.edit(POD, "p", {"metadata": {"labels": {"idle": "no"}}})
-    assert ("", "n1") in world.wiring.woken
+    assert ("", "n1") in world.context.woken
     world.settle()
     assert world.labels() == {"idle": "yes"}
 
@@ -243,10 +243,10 @@ def test_29_and_30_a_pod_on_a_virtual_node():
     assert world.found().status.matched_pods == 1
 
     def said(status: str) -> None:
-        world.wiring.woken.clear()
+        world.context.woken.clear()
         conditions = [{"type": "Initialized", "status": "True"}, {"type": "game.io/idle", "status": status}]
         world.edit(POD, "p", {"status": {"conditions": conditions}})
-        assert ("ns", "m") in world.wiring.woken
+        assert ("ns", "m") in world.context.woken
         world.settle()
 
     said("True")

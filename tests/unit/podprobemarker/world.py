@@ -24,7 +24,7 @@ from flotilla_policy.nodepodprobe import controller as nodes
 from flotilla_policy.nodepodprobe.plan import plan as plan_node
 from flotilla_policy.podprobemarker import controller as markers
 from flotilla_policy.podprobemarker.plan import plan as plan_marker
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.testkit.cluster import Cluster
 from tests.testkit.documents import Json, decoded
 
@@ -49,9 +49,9 @@ class World(Cluster):
 
     def __init__(self, *, nodes_there: int = 1, gates: str = "") -> None:
         watches = (nodes.NODES, nodes.PODS, nodes.MARKERS, nodes.NODE_PROBES)
-        super().__init__(watches, clock=ManualClock(NOW), wiring=FakeWiring(gates=gates), namespace="ns")
-        self.node_gatherer = self.wiring.build(nodes.CONTROLLER)
-        self.marker_gatherer = self.wiring.build(markers.CONTROLLER)
+        super().__init__(watches, clock=ManualClock(NOW), context=FakeContext(gates=gates), namespace="ns")
+        self.node_gatherer = self.context.build(nodes.CONTROLLER)
+        self.marker_gatherer = self.context.build(markers.CONTROLLER)
         self.reasons: dict[str, list[str]] = {}
         self.refuse: Callable[[Action], Outcome | None] = lambda _: None  # the apiserver's answer to a write
         self.refused: list[str] = []  # names of objects whose writes were refused
@@ -103,10 +103,10 @@ class World(Cluster):
         ]
         status = msgspec.convert({"podProbeStatuses": entries}, NodePodProbeStatus)
         report = NodePodProbeReport(uid=found.metadata.uid, status=status)
-        self.wiring.reports[node] = report
+        self.context.reports[node] = report
         made = self.pass_of_node(node)
         assert nodes.absorbed(self.probes(node), report, self.now + timedelta(seconds=2))
-        del self.wiring.reports[node]
+        del self.context.reports[node]
         self.settle()
         return made
 

@@ -11,7 +11,7 @@ from flotilla_common.settings import Settings
 from flotilla_sidecar.app import PARTS
 from flotilla_sidecar.podreadiness.controller import PODS, Gatherer, pod_readiness
 from flotilla_sidecar.podreadiness.plan import PodSnapshot, plan
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.testkit.documents import decoded
 from tests.unit.control.fakes import START
 
@@ -32,9 +32,9 @@ def pod(
     return decoded(body, Pod)
 
 
-def gatherer_over(wiring: FakeWiring) -> Gatherer:
+def gatherer_over(context: FakeContext) -> Gatherer:
     """Return the gatherer as the service builds it."""
-    gatherer = wiring.build(PARTS[0])
+    gatherer = context.build(PARTS[0])
     assert isinstance(gatherer, Gatherer)
     return gatherer
 
@@ -58,10 +58,10 @@ CASES = [
 
 @pytest.mark.parametrize(("candidate", "wanted"), CASES)
 def test_who_is_waiting(candidate: Pod, wanted: bool) -> None:
-    wiring = FakeWiring()
-    gatherer = gatherer_over(wiring)
-    wiring.put(PODS, candidate)
-    assert wiring.woken == gatherer.keys()
+    context = FakeContext()
+    gatherer = gatherer_over(context)
+    context.put(PODS, candidate)
+    assert context.woken == gatherer.keys()
     assert gatherer.concerns(candidate) is wanted
     assert gatherer.keys() == ([("default", "web-1")] if wanted else [])
     assert gatherer.gather(("default", "web-1"), Memory()) == (PodSnapshot(candidate) if wanted else None)
@@ -70,11 +70,11 @@ def test_who_is_waiting(candidate: Pod, wanted: bool) -> None:
 @pytest.mark.parametrize("kind", ["CloneSet", "DaemonSet", "StatefulSet"])
 def test_where_a_kind_is_not_served_its_pods_are_ours(kind: str) -> None:
     owned = pod(owner=f"apps.kruise.io/v1beta1/{kind}")
-    assert Gatherer(FakeWiring(), merging=()).concerns(owned)
-    wiring = FakeWiring()
-    wiring.settings = Settings(custom_resource_enable="NodeImage")
-    gatherer = gatherer_over(wiring)
-    wiring.put(PODS, owned)
+    assert Gatherer(FakeContext(), merging=()).concerns(owned)
+    context = FakeContext()
+    context.settings = Settings(custom_resource_enable="NodeImage")
+    gatherer = gatherer_over(context)
+    context.put(PODS, owned)
     assert gatherer.keys() == [("default", "web-1")]
 
 
@@ -101,10 +101,10 @@ def test_everything_else_is_left_alone(there: Pod) -> None:
 
 
 def test_a_pod_that_got_its_condition_leaves_the_index() -> None:
-    wiring = FakeWiring()
-    gatherer = gatherer_over(wiring)
-    wiring.put(PODS, pod())
-    wiring.put(PODS, pod(condition="True", version=2))
-    assert wiring.woken == [("default", "web-1")]
+    context = FakeContext()
+    gatherer = gatherer_over(context)
+    context.put(PODS, pod())
+    context.put(PODS, pod(condition="True", version=2))
+    assert context.woken == [("default", "web-1")]
     assert gatherer.keys() == []
     assert gatherer.gather(("default", "web-1"), Memory()) is None

@@ -15,7 +15,7 @@ from flotilla_common.control.keystate import Memory
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_policy.podunavailablebudget.controller import BUDGETS, CONFIGURATIONS, PODS, WORKLOADS, Gatherer
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot, Counted
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.testkit.documents import Json
 from tests.unit.podunavailablebudget.build import BY, ago, budget, owner, pod, terminating, workload
 
@@ -48,17 +48,17 @@ class Scene:
     """A gatherer and its inputs."""
 
     def __init__(self, api: Apiserver | None = None) -> None:
-        self.wiring = FakeWiring()
-        self.wiring.api = cast("Api", api or Apiserver())
-        self.gatherer = Gatherer(self.wiring, None)
+        self.context = FakeContext()
+        self.context.api = cast("Api", api or Apiserver())
+        self.gatherer = Gatherer(self.context, None)
 
     def given(self, one: PodUnavailableBudget, *pods: Pod) -> "Scene":
-        self.wiring.put(BUDGETS, one)
-        self.wiring.put(PODS, *pods)
+        self.context.put(BUDGETS, one)
+        self.context.put(PODS, *pods)
         return self
 
     def works(self, resource: Resource, *workloads: Workload) -> "Scene":
-        self.wiring.put(WORKLOADS[resource], *workloads)
+        self.context.put(WORKLOADS[resource], *workloads)
         return self
 
     def gather(self) -> BudgetSnapshot:
@@ -70,7 +70,7 @@ class Scene:
         """Gather until the apiserver has answered everything: an answer may lead to one more read."""
         for _ in range(2):
             self.gather()
-            await self.wiring.work()
+            await self.context.work()
         return self.gather()
 
 
@@ -117,7 +117,7 @@ async def test_a_deployment_that_the_mirror_does_not_know_yet() -> None:
     above = owner("Deployment", "dep") | {"controller": True}
     scene = Scene().given(budget(maxUnavailable=1), pod("a", owner=owner("ReplicaSet", "rs")))
     scene.works(REPLICA_SET, workload("rs", 2, ownerReferences=[above]))
-    scene.wiring.server[DEPLOYMENT, "ns", "dep"] = workload("dep", 4)
+    scene.context.server[DEPLOYMENT, "ns", "dep"] = workload("dep", 4)
     assert (await scene.settled()).expected == 4
 
 
@@ -163,7 +163,7 @@ def test_pods_of_all_replica_sets_of_a_target() -> None:
 
 async def test_a_target_that_the_mirror_does_not_know_is_asked_for() -> None:
     scene = Scene().given(budget(targetRef=CLONES, maxUnavailable=1), pod("a", owner=SETS))
-    scene.wiring.server[CLONE_SET, "ns", "web"] = workload()
+    scene.context.server[CLONE_SET, "ns", "web"] = workload()
     assert scene.gather().pending == "CloneSet web"
     assert (await scene.settled()).expected == 3
 
@@ -175,7 +175,7 @@ async def test_fewer_pods_are_expected_only_when_the_apiserver_says_so() -> None
     """
     scene = Scene().given(budget(targetRef=CLONES, maxUnavailable=1, status={"totalReplicas": 5}), pod("a", owner=SETS))
     scene.works(CLONE_SET, workload("web", 3))
-    scene.wiring.server[CLONE_SET, "ns", "web"] = workload("web", 5, resourceVersion="2")
+    scene.context.server[CLONE_SET, "ns", "web"] = workload("web", 5, resourceVersion="2")
     assert scene.gather().pending == "CloneSet web"
     assert (await scene.settled()).expected == 5
 
@@ -213,7 +213,7 @@ async def test_a_workload_of_any_kind(scaled: bool, listed: bool, expected: int,
             "metadata": {"name": CONFIGURATION, "namespace": "kruise-system", "uid": "c"},
             "data": {"PPS_Watch_Custom_Workload_WhiteList": entry},
         }
-        scene.wiring.put(CONFIGURATIONS, msgspec.convert(document, ConfigMap))
+        scene.context.put(CONFIGURATIONS, msgspec.convert(document, ConfigMap))
     found = await scene.settled()
     assert (found.expected, api.reads) == (expected, [read])
     assert names(found) == (["a"] if scaled and not listed else [])  # by the selector of its scale
@@ -242,7 +242,7 @@ async def test_what_nobody_watches_is_looked_at_again() -> None:
     api = Apiserver()
     scene = Scene(api).given(budget(targetRef=GAME, maxUnavailable=1))
     scene.gather()
-    await scene.wiring.work()
+    await scene.context.work()
     first = scene.gather()
     api.replicas = 9
     assert scene.gather().expected == 5
@@ -250,7 +250,7 @@ async def test_what_nobody_watches_is_looked_at_again() -> None:
     assert first.look_again is not None
     assert second.look_again is not None
     assert second.look_again < first.look_again
-    await scene.wiring.clock.sleep(1.1)
+    await scene.context.clock.sleep(1.1)
     assert scene.gather().pending == "GameServerSet web"
     assert (await scene.settled()).expected == 9
 
@@ -262,10 +262,10 @@ async def test_the_apiserver_is_asked_about_pods_whose_entries_have_ended() -> N
     scene = Scene()
     status = {"disruptedPods": {"a": "2020-01-01T00:00:00Z"}, "unavailablePods": {"b": "2999-01-01T00:00:00Z"}}
     scene.given(budget(maxUnavailable=1, status=status), pod("a"), pod("b"))
-    scene.wiring.server[POD, "ns", "a"] = terminating("a")
+    scene.context.server[POD, "ns", "a"] = terminating("a")
     assert scene.gather().looked_at == frozenset()
     assert (await scene.settled()).looked_at == {"a"}
-    assert scene.wiring.read_objects == [("ns", "a")]
+    assert scene.context.read_objects == [("ns", "a")]
 
 
 async def test_a_budget_that_pods_name_counts_as_missing_when_the_apiserver_says_so() -> None:

@@ -13,7 +13,7 @@ from flotilla_common.api.workload import Workload
 from flotilla_common.control.keystate import Memory
 from flotilla_policy.podunavailablebudget.controller import BUDGETS, PODS, WORKLOADS, Gatherer
 from flotilla_policy.podunavailablebudget.plan import plan
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.unit.podunavailablebudget.build import NOW
 
 GOLDEN = Path(__file__).parents[2] / "integration" / "adopt" / "golden"
@@ -24,13 +24,13 @@ def items(name: str) -> list[Any]:
 
 
 def test_it_is_left_alone() -> None:
-    wiring = FakeWiring()
-    gatherer = Gatherer(wiring, None)
+    context = FakeContext()
+    gatherer = Gatherer(context, None)
     pods = [msgspec.convert(one, Pod) for one in items("pods")]
-    wiring.put(PODS, *pods)
-    wiring.put(WORKLOADS[CLONE_SET], *(decoded(one) for one in items("clonesets.v1beta1")))
+    context.put(PODS, *pods)
+    context.put(WORKLOADS[CLONE_SET], *(decoded(one) for one in items("clonesets.v1beta1")))
     (budget,) = (msgspec.convert(one, PodUnavailableBudget) for one in items("podunavailablebudgets.v1beta1"))
-    wiring.put(BUDGETS, budget)
+    context.put(BUDGETS, budget)
     found = gatherer.gather(budget.metadata.key, Memory())
     assert found is not None
     assert len(found.pods) == 4

@@ -10,7 +10,7 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import DEPLOYMENT, REPLICA_SET
 from flotilla_common.api.workload import Workload
 from flotilla_policy.podunavailablebudget.controller import BUDGETS, CONTROLLER, PODS, WORKLOADS
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.testkit.documents import Json
 from tests.unit.podunavailablebudget.build import BY, LABELS, budget, owner, pod, workload
 
@@ -20,12 +20,12 @@ SETS = owner("CloneSet", api_version="apps.kruise.io/v1beta1")
 UNNAMED: Json = {"annotations": {}}
 
 
-def scene(*budgets: Any) -> FakeWiring:
-    wiring = FakeWiring()
-    wiring.build(CONTROLLER)
-    wiring.put(BUDGETS, *(budgets or (budget(maxUnavailable=1),)))
-    wiring.woken.clear()
-    return wiring
+def scene(*budgets: Any) -> FakeContext:
+    context = FakeContext()
+    context.build(CONTROLLER)
+    context.put(BUDGETS, *(budgets or (budget(maxUnavailable=1),)))
+    context.woken.clear()
+    return context
 
 
 def changed(one: Any, **metadata: Any) -> Any:
@@ -51,15 +51,15 @@ def deleting(one: Pod) -> Pod:
     ],
 )
 def test_a_pod_that_comes(made: Pod, woken: list[tuple[str, str]]) -> None:
-    wiring = scene()
-    wiring.put(PODS, made)
-    assert wiring.woken == woken
+    context = scene()
+    context.put(PODS, made)
+    assert context.woken == woken
 
 
 def test_a_pod_of_the_target_that_names_none_yet() -> None:
-    wiring = scene(budget(targetRef=CLONES, maxUnavailable=1))
-    wiring.put(PODS, pod("a", owner=SETS, labels={}, **UNNAMED))
-    assert wiring.woken == [PUB]
+    context = scene(budget(targetRef=CLONES, maxUnavailable=1))
+    context.put(PODS, pod("a", owner=SETS, labels={}, **UNNAMED))
+    assert context.woken == [PUB]
 
 
 @pytest.mark.parametrize(
@@ -73,21 +73,21 @@ def test_a_pod_of_the_target_that_names_none_yet() -> None:
     ],
 )
 def test_a_pod_that_changes(then: Pod, woken: list[tuple[str, str]]) -> None:
-    wiring = scene()
-    wiring.put(PODS, pod("a"))
-    wiring.woken.clear()
-    wiring.put(PODS, then)
-    assert wiring.woken == woken
+    context = scene()
+    context.put(PODS, pod("a"))
+    context.woken.clear()
+    context.put(PODS, then)
+    assert context.woken == woken
 
 
 async def test_the_end_of_a_pod_for_which_budget_was_taken_waits_five_seconds() -> None:
-    wiring = scene(budget(maxUnavailable=1, status={"disruptedPods": {"a": "2026-03-01T08:00:00Z"}}))
-    wiring.put(PODS, pod("a"))
-    wiring.woken.clear()
-    wiring.put(PODS, deleting(pod("a")))
-    assert (wiring.woken, wiring.replanned) == ([], [])
-    await wiring.work()
-    assert (wiring.clock.sleeps, wiring.replanned) == ([5.0], [PUB])
+    context = scene(budget(maxUnavailable=1, status={"disruptedPods": {"a": "2026-03-01T08:00:00Z"}}))
+    context.put(PODS, pod("a"))
+    context.woken.clear()
+    context.put(PODS, deleting(pod("a")))
+    assert (context.woken, context.replanned) == ([], [])
+    await context.work()
+    assert (context.clock.sleeps, context.replanned) == ([5.0], [PUB])
 
 
 ENDED = msgspec.structs.replace(pod("a"), status=PodStatus(phase="Succeeded"))
@@ -96,11 +96,11 @@ ENDED = msgspec.structs.replace(pod("a"), status=PodStatus(phase="Succeeded"))
 @pytest.mark.parametrize(("last", "woken"), [(pod("a"), [PUB]), (deleting(pod("a")), [PUB]), (ENDED, [])])
 def test_a_pod_that_is_gone(last: Pod, woken: list[tuple[str, str]]) -> None:
     """Plan nothing at the end of a pod that was seen to terminate."""
-    wiring = scene()
-    wiring.put(PODS, last)
-    wiring.woken.clear()
-    wiring.table(PODS).remove("ns", "a", "uid-a")
-    assert wiring.woken == woken
+    context = scene()
+    context.put(PODS, last)
+    context.woken.clear()
+    context.table(PODS).remove("ns", "a", "uid-a")
+    assert context.woken == woken
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_pod_that_is_gone(last: Pod, woken: list[tuple[str, str]]) -> None:
     ids=["by the labels of its template", "by name"],
 )
 def test_a_workload(given: Any) -> None:
-    wiring, watch = scene(given), WORKLOADS[CLONE_SET]
+    context, watch = scene(given), WORKLOADS[CLONE_SET]
     steps: list[Workload] = [
         workload(),
         workload(resourceVersion="2", labels={"x": "y"}),
@@ -118,34 +118,34 @@ def test_a_workload(given: Any) -> None:
     ]
     woken: list[int] = []
     for step in steps:
-        wiring.woken.clear()
-        wiring.put(watch, step)
-        woken.append(len(wiring.woken))
-    wiring.woken.clear()
-    wiring.table(watch).remove("ns", "web", "uid-web")
-    assert ([*woken, len(wiring.woken)]) == [1, 0, 1, 1, 1]
+        context.woken.clear()
+        context.put(watch, step)
+        woken.append(len(context.woken))
+    context.woken.clear()
+    context.table(watch).remove("ns", "web", "uid-web")
+    assert ([*woken, len(context.woken)]) == [1, 0, 1, 1, 1]
 
 
 def test_a_replica_set_concerns_those_about_its_deployment() -> None:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "dep"}
-    wiring = scene(budget(targetRef=target, maxUnavailable=1))
+    context = scene(budget(targetRef=target, maxUnavailable=1))
     above = owner("Deployment", "dep") | {"controller": True}
-    wiring.put(WORKLOADS[REPLICA_SET], workload("rs", 1, ownerReferences=[above]))
-    assert wiring.woken == [PUB]
-    wiring.put(PODS, pod("a", owner=owner("ReplicaSet", "rs"), labels={}, **UNNAMED))
-    assert wiring.woken == [PUB, PUB]
-    wiring.put(WORKLOADS[DEPLOYMENT], workload("other"))
-    assert wiring.woken == [PUB, PUB]
+    context.put(WORKLOADS[REPLICA_SET], workload("rs", 1, ownerReferences=[above]))
+    assert context.woken == [PUB]
+    context.put(PODS, pod("a", owner=owner("ReplicaSet", "rs"), labels={}, **UNNAMED))
+    assert context.woken == [PUB, PUB]
+    context.put(WORKLOADS[DEPLOYMENT], workload("other"))
+    assert context.woken == [PUB, PUB]
 
 
 def test_pods_of_a_budget_that_is_gone_may_be_those_of_others() -> None:
-    wiring = scene(budget(maxUnavailable=1), budget("twin", selector={"matchLabels": LABELS | {"a": "b"}}))
-    wiring.table(BUDGETS).remove("ns", "twin", "uid-twin")
-    assert wiring.woken == [PUB]
+    context = scene(budget(maxUnavailable=1), budget("twin", selector={"matchLabels": LABELS | {"a": "b"}}))
+    context.table(BUDGETS).remove("ns", "twin", "uid-twin")
+    assert context.woken == [PUB]
 
 
 def test_a_selector_that_cannot_be_read_concerns_nobody() -> None:
     broken = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
-    wiring = scene(budget(selector=broken, maxUnavailable=1))
-    wiring.put(PODS, pod("a", **UNNAMED))
-    assert wiring.woken == []
+    context = scene(budget(selector=broken, maxUnavailable=1))
+    context.put(PODS, pod("a", **UNNAMED))
+    assert context.woken == []

@@ -5,10 +5,10 @@ from tests.unit.recreate.world import World, request_document
 
 def test_meanwhile_nothing_is_done():
     world = World(request_document("app"), heard_of_pod=False)
-    world.wiring.gone = False
+    world.context.gone = False
     assert world.passes(10) == []
     assert world.codes() == ["ReadingPod"]
-    world.wiring.gone = True
+    world.context.gone = True
     assert world.passes() == ["request Completed: pod has gone", "request release the request"]
 
 
@@ -18,7 +18,7 @@ def test_a_pod_that_is_held_is_not_left_behind_because_the_mirror_lacks_it():
     world.delete_request()
     pod = world.pod
     world.delete_pod()
-    world.wiring.gone = False
+    world.context.gone = False
     assert world.passes() == []
     world.pods._absent.clear()
     world.put("pods", pod)

@@ -7,8 +7,8 @@ import pytest
 
 from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest
 from flotilla_common.api.resources import Resource
-from flotilla_common.control import inbox
-from flotilla_common.control.inbox import Inbox
+from flotilla_common.control import report_buffer
+from flotilla_common.control.report_buffer import ReportBuffer
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.node.reports import RECREATE_REQUESTS, Answer, RecreateReport
 from flotilla_common.node.serving import Sender
@@ -30,9 +30,11 @@ class Replica:
         self.unseen: Json | None = None
         self.trouble: Exception | None = None
         assert CONTROLLER.reports is not None
-        self.wiring = self.world.wiring
-        self.wiring.read = self._read  # type: ignore[method-assign]
-        self.inbox: Inbox[ContainerRecreateRequest, RecreateReport] = Inbox(self.wiring, REQUESTS, CONTROLLER.reports)
+        self.context = self.world.context
+        self.context.read = self._read  # type: ignore[method-assign]
+        self.report_buffer: ReportBuffer[ContainerRecreateRequest, RecreateReport] = ReportBuffer(
+            self.context, REQUESTS, CONTROLLER.reports
+        )
 
     async def _read(self, resource: Resource, namespace: str, name: str) -> object:
         self.read.append(name)
@@ -43,16 +45,16 @@ class Replica:
         return None
 
     async def hear(self, report: RecreateReport = REPORT, sender: Sender = HERE) -> "asyncio.Task[Answer | None]":
-        task = asyncio.create_task(self.inbox.receive(sender, report))
+        task = asyncio.create_task(self.report_buffer.receive(sender, report))
         await asyncio.sleep(0)
         return task
 
     def plan(self) -> None:
         held = self.world.requests.get("ns", "r")
         assert held is not None
-        latest = self.inbox.latest(held)
+        latest = self.report_buffer.latest(held)
         if latest is not None:
-            self.world.wiring.reports["r"] = latest
+            self.world.context.reports["r"] = latest
         self.world.passes()
 
 
@@ -63,22 +65,22 @@ def replica() -> Replica:
 
 async def test_the_answer_comes_after_the_write(replica: Replica):
     answer = await replica.hear()
-    assert (replica.wiring.replanned, answer.done()) == ([KEY], False)
+    assert (replica.context.replanned, answer.done()) == ([KEY], False)
     replica.plan()
     version = replica.world.request()["metadata"]["resourceVersion"]
     assert await answer == Answer(accepted=True, resource_version=version)
     assert replica.world.status()["phase"] == "Recreating"
-    assert replica.inbox._waiting == {}
+    assert replica.report_buffer._waiting == {}
 
 
 async def test_a_repeated_report_is_accepted_without_a_pass(replica: Replica):
     first = await replica.hear()
     replica.plan()
     await first
-    replica.wiring.replanned.clear()
+    replica.context.replanned.clear()
     again = await (await replica.hear())
     assert again is not None
-    assert (again.accepted, replica.wiring.replanned) == (True, [])
+    assert (again.accepted, replica.context.replanned) == (True, [])
 
 
 async def test_of_two_reports_the_newer_one_counts(replica: Replica):
@@ -94,13 +96,13 @@ async def test_of_two_reports_the_newer_one_counts(replica: Replica):
 
 
 async def test_another_replica_answers(replica: Replica):
-    replica.wiring.mine = False
+    replica.context.mine = False
     assert await (await replica.hear()) is None
 
 
 async def test_a_shard_that_is_lost_meanwhile(replica: Replica):
     answer = await replica.hear()
-    replica.wiring.mine = False
+    replica.context.mine = False
     replica.world.put("containerrecreaterequests", replica.world.request())
     assert await answer is None
 
@@ -126,7 +128,7 @@ async def test_a_shard_that_is_lost_meanwhile(replica: Replica):
 )
 async def test_refused_for_good(replica: Replica, report: RecreateReport, sender: Sender, why: str):
     assert await (await replica.hear(report, sender)) == Answer(why=why)
-    assert replica.wiring.replanned == []
+    assert replica.context.replanned == []
 
 
 async def test_a_request_that_the_agent_heard_of_first():
@@ -134,7 +136,7 @@ async def test_a_request_that_the_agent_heard_of_first():
     replica.unseen = request_document("app")
     answer = await replica.hear()
     await asyncio.sleep(0)
-    assert (replica.read, replica.wiring.replanned) == (["r"], [KEY])
+    assert (replica.read, replica.context.replanned) == (["r"], [KEY])
     replica.plan()
     told = await answer
     assert told is not None
@@ -154,9 +156,9 @@ async def test_a_request_that_goes_while_a_report_waits(replica: Replica):
 
 
 async def test_what_cannot_be_written_is_to_be_sent_again(replica: Replica, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(inbox, "WRITTEN_WITHIN", 0.01)
+    monkeypatch.setattr(report_buffer, "WRITTEN_WITHIN", 0.01)
     assert await (await replica.hear()) == Answer(why="the status could not be written in time", again=True)
-    assert replica.inbox._waiting == {}
+    assert replica.report_buffer._waiting == {}
 
 
 async def test_a_report_about_an_earlier_namesake_is_not_planned_with(replica: Replica):
@@ -166,7 +168,7 @@ async def test_a_report_about_an_earlier_namesake_is_not_planned_with(replica: R
     replica.world.put("containerrecreaterequests", namesake)
     held = replica.world.requests.get("ns", "r")
     assert isinstance(held, ContainerRecreateRequest)
-    assert replica.inbox.latest(held) is None
+    assert replica.report_buffer.latest(held) is None
     assert await answer == Answer(why="there is no object with uid uid-r")
 
 
@@ -187,26 +189,26 @@ async def test_an_apiserver_that_is_away_does_not_tell_either():
 def test_a_recorded_report_is_taken_in_as_it_was_then(
     replica: Replica, sender: Sender, report: RecreateReport, kept: bool
 ):
-    replica.inbox.replay(sender, report)
+    replica.report_buffer.replay(sender, report)
     held = replica.world.requests.get("ns", "r")
     assert held is not None
-    assert (replica.inbox.latest(held) == report) is kept
-    assert (replica.wiring.replanned, replica.read) == ([], [])
+    assert (replica.report_buffer.latest(held) == report) is kept
+    assert (replica.context.replanned, replica.read) == ([], [])
 
 
 def test_a_recorded_report_is_forgotten_once_the_status_says_it(replica: Replica):
-    replica.inbox.replay(HERE, REPORT)
+    replica.report_buffer.replay(HERE, REPORT)
     replica.plan()
     held = replica.world.requests.get("ns", "r")
     assert held is not None
     assert held.status.phase == "Recreating"
-    assert replica.inbox._waiting == {}
-    replica.inbox.replay(HERE, REPORT)
-    assert replica.inbox._waiting == {}
-    replica.inbox.replay(HERE, RecreateReport(uid="uid-r", phase="Completed"))
-    assert replica.inbox._waiting.keys() == {("ns", "r")}
+    assert replica.report_buffer._waiting == {}
+    replica.report_buffer.replay(HERE, REPORT)
+    assert replica.report_buffer._waiting == {}
+    replica.report_buffer.replay(HERE, RecreateReport(uid="uid-r", phase="Completed"))
+    assert replica.report_buffer._waiting.keys() == {("ns", "r")}
     replica.world.requests.remove("ns", "r", "uid-r")
-    assert replica.inbox._waiting == {}
+    assert replica.report_buffer._waiting == {}
 
 
 def test_what_the_controller_answers():

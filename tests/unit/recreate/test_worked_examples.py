@@ -155,7 +155,7 @@ def test_10_a_kill_that_ends_after_the_deadline():
     assert states(world) == [("app", "Failed", False), ("side", "Failed", False)]
     assert {one["message"] for one in world.status()["containerRecreateStates"]} == {DEADLINE}
     done = world.status()["completionTime"]
-    world.wiring.clock.time += 15
+    world.context.clock.time += 15
     world.report(state("app", "Recreating", killed=True), state("side", "Pending"), phase="Recreating")
     assert states(world) == [("app", "Failed", True), ("side", "Failed", False)]
     world.report(state("app", "Succeeded", killed=True), state("side", "Pending"), phase="Completed")

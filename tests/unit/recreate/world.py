@@ -18,7 +18,7 @@ from flotilla_jobs.containerrecreate.controller import PODS, REQUESTS, Gatherer
 from flotilla_jobs.containerrecreate.merge import absorbed
 from flotilla_jobs.containerrecreate.plan import plan
 from tests.support import fake_clock
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.testkit import pods as pods_of
 from tests.testkit.cluster import Cluster
 from tests.testkit.documents import Json, conditions
@@ -83,11 +83,11 @@ class World(Cluster):
     """Requests and one pod, and the writes that were made."""
 
     def __init__(self, *requests: Json, pod: Json | None = None, heard_of_pod: bool = True) -> None:
-        super().__init__((PODS, REQUESTS), clock=(wiring := FakeWiring()).clock, wiring=wiring, namespace="ns")
-        self.wiring.clock.time = (START - fake_clock.START).total_seconds()
+        super().__init__((PODS, REQUESTS), clock=(context := FakeContext()).clock, context=context, namespace="ns")
+        self.context.clock.time = (START - fake_clock.START).total_seconds()
         self.objects._version = 100  # recordings of plans name the versions of objects
-        self.gatherer = Gatherer(self.wiring)
-        self.requests, self.pods = self.wiring.table(REQUESTS), self.wiring.table(PODS)
+        self.gatherer = Gatherer(self.context)
+        self.requests, self.pods = self.context.table(REQUESTS), self.context.table(PODS)
         self.log: list[str] = []
         self.last = Plan()
         if heard_of_pod:
@@ -117,7 +117,7 @@ class World(Cluster):
 
     def passes(self, seconds: float = 0, name: str = "r") -> list[str]:
         """Let time pass, then plan until there is nothing more to write; returns what was written."""
-        self.wiring.clock.time += seconds
+        self.context.clock.time += seconds
         begun = len(self.log)
         for _ in range(PASSES):
             snapshot = self.gatherer.gather(("ns", name), msgspec.UNSET)  # type: ignore[arg-type]
@@ -135,11 +135,11 @@ class World(Cluster):
     def report(self, *states: RecreateState, phase: str = "", message: str = "", name: str = "r") -> None:
         """Report states as the agent, and absorb them."""
         told = RecreateReport(uid=f"uid-{name}", phase=phase, message=message, states=list(states) or None)
-        self.wiring.reports[name] = told
+        self.context.reports[name] = told
         self.passes(name=name)
         held = self.requests.get("ns", name)
         assert held is None or absorbed(held, told, self.now)
-        del self.wiring.reports[name]
+        del self.context.reports[name]
 
     def write(self, action: Action) -> Write:
         held = self.held(action.resource, action.name)["metadata"]

@@ -15,8 +15,8 @@ from flotilla_common.bus.interface import Bus
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.offline import OfflineController, Planning
 from flotilla_common.control.plan import Action, Create, Delete, Outcome, OutcomeKind, Patch, Plan
+from flotilla_common.control.replay_controller import Planning, ReplayController
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.node.serving import Sender
 from tests.support.fake_clock import FakeClock
@@ -50,7 +50,7 @@ class Recording:
         self.version = 100
         self.bodies: dict[tuple[str, str], Json] = {}
         self._tables = RecordedTables(())
-        self._controller = OfflineController(spec, self._tables, planning or Planning(), self.clock)
+        self._controller = ReplayController(spec, self._tables, planning or Planning(), self.clock)
         self._wire = Wire()
         self._traces = 0
         self._journals: dict[str, Journal] = {}

@@ -10,7 +10,7 @@ from flotilla_cli.bundle.records import Bundle, read, write
 from flotilla_cloneset.cloneset.controller import CONTROLLER as CLONE_SETS
 from flotilla_common.bus.interface import Bus, Message, OnMessage
 from flotilla_common.control.keystate import Key
-from flotilla_common.control.offline import Planning
+from flotilla_common.control.replay_controller import Planning
 from flotilla_common.control.spec import ControllerSpec
 from tests.support.fake_bus import matches
 from tests.support.fake_clock import FakeClock

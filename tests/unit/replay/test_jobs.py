@@ -14,8 +14,8 @@ from flotilla_cli.services import controllers
 from flotilla_common.api.documents import merge
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control.keystate import Key
-from flotilla_common.control.offline import Planning
 from flotilla_common.control.plan import Plan
+from flotilla_common.control.replay_controller import Planning
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.settings import Settings
 from flotilla_jobs.containerrecreate.controller import CONTROLLER as REQUESTS

@@ -15,8 +15,8 @@ from flotilla_cli.main import main
 from flotilla_cli.replay.again import Replay, Step
 from flotilla_cloneset.cloneset.controller import CONTROLLER as CLONE_SETS
 from flotilla_common.control.keystate import Memory
-from flotilla_common.control.offline import Planning
 from flotilla_common.control.plan import Outcome, OutcomeKind
+from flotilla_common.control.replay_controller import Planning
 from flotilla_common.control.write_failures import write_failure_of
 from tests.testkit.documents import Json
 from tests.unit.replay.recorder import Recording
@@ -303,7 +303,7 @@ def test_files_that_cannot_be_replayed(change: Any, message: str, tmp_path: Path
 def test_a_planner_that_raises_is_a_decision(tmp_path: Path):
     made = recording()
     broken = deepcopy(made.bundle())
-    bad = msgspec.structs.replace(CLONE_SETS, build=lambda wiring, options: _raise())
+    bad = msgspec.structs.replace(CLONE_SETS, build=lambda context, options: _raise())
     with pytest.raises(ZeroDivisionError):
         list(Replay(broken, bad).steps())
     failing = msgspec.structs.replace(CLONE_SETS, plan=_raise)

@@ -4,7 +4,7 @@ from flotilla_cli.bundle.capture import Interest
 from flotilla_cli.replay.recording import RecordedTables
 from flotilla_common.api.resources import CONFIG_MAP, NAMESPACE, SECRET
 from flotilla_common.control.keystate import Memory
-from flotilla_common.control.offline import OfflineController, Planning
+from flotilla_common.control.replay_controller import Planning, ReplayController
 from flotilla_sidecar.resourcedistribution.controller import CONTROLLER
 from tests.support.fake_clock import START, FakeClock
 
@@ -24,5 +24,5 @@ def test_no_stream_of_secrets_is_asked_for() -> None:
 
 
 def test_nothing_is_planned_again() -> None:
-    offline = OfflineController(CONTROLLER, RecordedTables(()), Planning(), FakeClock())
+    offline = ReplayController(CONTROLLER, RecordedTables(()), Planning(), FakeClock())
     assert offline.decide(KEY, Memory(), START) is None

@@ -21,7 +21,7 @@ from flotilla_sidecar.resourcedistribution.controller import (
     Gatherer,
     read_copies,
 )
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.testkit.documents import decoded
 from tests.unit.resourcedistribution.world import World, group, names, secret
 
@@ -38,39 +38,39 @@ def distribution(name: str, source: str, kind: str = "Secret", **targets: Any) -
 
 
 def test_only_names_of_sources_are_followed() -> None:
-    wiring = FakeWiring()
-    gatherer = wiring.build(CONTROLLER)
+    context = FakeContext()
+    gatherer = context.build(CONTROLLER)
     mine = [distribution("r", "s"), distribution("q", "s"), distribution("p", "c", "ConfigMap"), distribution("x", "")]
-    wiring.put(DISTRIBUTIONS, *mine)
+    context.put(DISTRIBUTIONS, *mine)
     for one in mine:
         gatherer.gather(("", one.metadata.name), Memory())
-    assert wiring.by_name[SECRET].asked == ["s", "s"]
-    assert wiring.by_name[CONFIG_MAP].asked == ["c"]
-    assert (wiring.by_name[SECRET].wanted(), wiring.by_name[CONFIG_MAP].wanted()) == ({"s"}, {"c"})
-    wiring.mine = False
-    assert wiring.by_name[SECRET].wanted() == set()
+    assert context.by_name[SECRET].asked == ["s", "s"]
+    assert context.by_name[CONFIG_MAP].asked == ["c"]
+    assert (context.by_name[SECRET].wanted(), context.by_name[CONFIG_MAP].wanted()) == ({"s"}, {"c"})
+    context.mine = False
+    assert context.by_name[SECRET].wanted() == set()
 
 
 def test_who_is_told_when_a_name_is_known() -> None:
-    wiring = FakeWiring()
-    wiring.build(CONTROLLER)
-    wiring.put(DISTRIBUTIONS, distribution("r", "s"), distribution("q", "s"), distribution("p", "s", "ConfigMap"))
-    wiring.by_name[SECRET].changed("s")
-    assert sorted(wiring.replanned) == [("", "q"), ("", "r")]
-    wiring.by_name[SECRET].changed("nobody")
-    assert len(wiring.replanned) == 2
+    context = FakeContext()
+    context.build(CONTROLLER)
+    context.put(DISTRIBUTIONS, distribution("r", "s"), distribution("q", "s"), distribution("p", "s", "ConfigMap"))
+    context.by_name[SECRET].changed("s")
+    assert sorted(context.replanned) == [("", "q"), ("", "r")]
+    context.by_name[SECRET].changed("nobody")
+    assert len(context.replanned) == 2
 
 
 def test_who_hears_of_an_object() -> None:
     world = World()
     world.distribute()
-    world.wiring.woken.clear()
+    world.context.woken.clear()
     world.put("a", secret())
     world.put("a", secret(data={"k": "eA=="}))
     world.remove("a")
-    assert world.wiring.woken == [KEY] * 3
+    assert world.context.woken == [KEY] * 3
     world.put("a", secret(kind="ConfigMap"))
-    assert world.wiring.woken == [KEY] * 3
+    assert world.context.woken == [KEY] * 3
 
 
 NAMESPACE_CHANGES = [
@@ -97,43 +97,43 @@ def test_whom_a_namespace_concerns(targets: dict[str, Any], concerned: bool) -> 
         lambda: world.no_namespace("x"),
     )
     for change in changes:
-        world.wiring.woken.clear()
+        world.context.woken.clear()
         change()
-        assert world.wiring.woken == ([KEY] if concerned else [])
+        assert world.context.woken == ([KEY] if concerned else [])
 
 
 def test_who_lost_a_namespace_is_told_too() -> None:
     world = World()
     world.distribute(namespaceSelector=group("one"))
-    world.wiring.woken.clear()
+    world.context.woken.clear()
     world.namespace("a", group="two")
-    assert world.wiring.woken == [KEY]
+    assert world.context.woken == [KEY]
 
 
 def test_what_does_not_matter_of_a_namespace_wakes_nobody() -> None:
     world = World()
     world.distribute(allNamespaces=True)
-    world.wiring.woken.clear()
-    held = world.wiring.table(NAMESPACES).get("", "a")
+    world.context.woken.clear()
+    held = world.context.table(NAMESPACES).get("", "a")
     assert held is not None
     newer = msgspec.structs.replace(held.metadata, resource_version="1000", annotations={"a": "b"})
-    world.wiring.put(NAMESPACES, Namespace(metadata=newer))
-    assert world.wiring.woken == []
+    world.context.put(NAMESPACES, Namespace(metadata=newer))
+    assert world.context.woken == []
 
 
 def test_nothing_is_gathered_of_what_is_gone() -> None:
-    assert Gatherer(FakeWiring()).gather(KEY, Memory()) is None
+    assert Gatherer(FakeContext()).gather(KEY, Memory()) is None
 
 
 async def test_after_a_doubtful_write_all_objects_of_the_name_are_read() -> None:
-    wiring = FakeWiring()
-    wiring.put(DISTRIBUTIONS, distribution("r", "s"), distribution("x", ""))
+    context = FakeContext()
+    context.put(DISTRIBUTIONS, distribution("r", "s"), distribution("x", ""))
     for key in (KEY, ("", "x"), ("", "gone")):
-        await read_copies(wiring, key)
-    assert wiring.read_names == [(SECRET, "s")]
-    wiring.trouble = Unreachable("away")
+        await read_copies(context, key)
+    assert context.read_names == [(SECRET, "s")]
+    context.trouble = Unreachable("away")
     with pytest.raises(Unreachable):
-        await read_copies(wiring, KEY)
+        await read_copies(context, KEY)
 
 
 def test_no_secret_and_no_config_map_goes_over_the_bus() -> None:
@@ -159,10 +159,10 @@ def test_the_rights_that_it_needs() -> None:
 
 
 def test_a_recording_has_nothing_to_plan_with() -> None:
-    wiring = FakeWiring()
-    gatherer = wiring.build(CONTROLLER)
-    wiring.put(DISTRIBUTIONS, distribution("r", "s"))
-    wiring.by_name[SECRET].known = Followed(trouble="a recording does not hold it")
+    context = FakeContext()
+    gatherer = context.build(CONTROLLER)
+    context.put(DISTRIBUTIONS, distribution("r", "s"))
+    context.by_name[SECRET].known = Followed(trouble="a recording does not hold it")
     snapshot = gatherer.gather(KEY, Memory())
     assert snapshot is not None
     assert (snapshot.copies, snapshot.trouble) == (None, "a recording does not hold it")

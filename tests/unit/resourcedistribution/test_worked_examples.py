@@ -65,7 +65,7 @@ def test_examples_5_and_6_a_namespace_that_comes_later() -> None:
     assert world.plan().stages == ()
     assert world.plan().wake_at is None
     world.namespace("x")
-    assert world.wiring.woken[-1] == ("", "r")
+    assert world.context.woken[-1] == ("", "r")
     assert world.settle() == ["Distributed"]
     assert (world.copies(), world.counts, world.trouble) == (["a", "x"], (2, 2, 0), {})
 
@@ -131,7 +131,7 @@ def test_example_12_somebody_elses_object_is_left_alone(equal: bool) -> None:
 def test_example_13_a_value_is_reverted() -> None:
     world = distributed("a", "b")
     world.edit("a", {"data": {"k": "eA==", "more": "eQ=="}})
-    assert world.wiring.woken[-1] == ("", "r")
+    assert world.context.woken[-1] == ("", "r")
     assert world.once() == ["Updating", "Distributed"]
     assert world.settle() == ["Distributed"]
     assert world.objects[SECRET, "a"]["data"] == {"k": "djE="}
@@ -157,7 +157,7 @@ def test_example_14_what_others_add_to_its_metadata_stays() -> None:
 def test_example_15_a_copy_that_is_deleted_is_made_again() -> None:
     world = distributed("a", "b")
     world.remove("a")
-    assert world.wiring.woken[-1] == ("", "r")
+    assert world.context.woken[-1] == ("", "r")
     assert world.settle() == ["Distributed"]
     assert (world.copies(), world.writes, world.statuses) == (["a", "b"], [("create", "a")], 1)
 
@@ -316,20 +316,20 @@ def test_nothing_is_done_before_everything_is_known() -> None:
     world = World()
     world.put("a", secret())
     world.distribute(includedNamespaces=names("a", "b"))
-    named = world.wiring.by_name[SECRET]
+    named = world.context.by_name[SECRET]
     named.known = Followed(synced=False)
     assert world.once() == ["ReadingCopies"]
     assert (world.writes, world.statuses) == ([], 0)
     named.known = Followed(synced=True)
     named.changed("s")
-    assert world.wiring.replanned == [("", "r")]
+    assert world.context.replanned == [("", "r")]
     assert world.settle() == ["Conflict", "Distributed"]
 
 
 def test_what_cannot_be_read_is_told() -> None:
     world = distributed("a", "b")
     world.distribute(includedNamespaces=names("a", "x"))
-    world.wiring.by_name[SECRET].known = Followed(synced=False, trouble="not you")
+    world.context.by_name[SECRET].known = Followed(synced=False, trouble="not you")
     assert world.settle() == ["CannotRead", "NamespaceMissing"]
     everywhere = ["a", "b", "c", "d", "kube-public", "kube-system"]
     assert (world.counts, world.trouble, world.writes) == ((2, 0, 2), {0: everywhere, 5: ["x"]}, [])

@@ -25,7 +25,7 @@ from flotilla_common.model.writes import patched
 from flotilla_sidecar.resourcedistribution.content import Copy
 from flotilla_sidecar.resourcedistribution.controller import CONTROLLER, COPIES, DISTRIBUTIONS, NAMESPACES
 from flotilla_sidecar.resourcedistribution.plan import plan
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.testkit.documents import Json, decoded
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 500_000, tzinfo=UTC)
@@ -52,8 +52,8 @@ class World:
     """Secrets and ConfigMaps by kind and namespace; all of them are called like the source."""
 
     def __init__(self) -> None:
-        self.wiring = FakeWiring()
-        self.gatherer = self.wiring.build(CONTROLLER)
+        self.context = FakeContext()
+        self.gatherer = self.context.build(CONTROLLER)
         self.now = NOW
         self.objects: dict[tuple[Resource, str], Json] = {}
         self.refusals: dict[tuple[str, str], str] = {}
@@ -76,13 +76,13 @@ class World:
         meta: Json = {"name": name, "uid": f"n-{name}", "labels": known, "resourceVersion": str(next(self._versions))}
         if terminating:
             meta["deletionTimestamp"] = "2026-03-01T12:00:00Z"
-        self.wiring.put(NAMESPACES, msgspec.convert({"metadata": meta}, Namespace))
+        self.context.put(NAMESPACES, msgspec.convert({"metadata": meta}, Namespace))
 
     def no_namespace(self, name: str) -> None:
         """Remove a namespace and everything in it."""
         for resource, where in [place for place in self.objects if place[1] == name]:
             self.remove(where, resource)
-        self.wiring.table(NAMESPACES).remove("", name)
+        self.context.table(NAMESPACES).remove("", name)
 
     def distribute(self, resource: Json | None = None, *, meta: Json | None = None, **targets: Any) -> None:
         """Create the ResourceDistribution, or change it to this."""
@@ -94,7 +94,7 @@ class World:
     def _store(self, document: Json) -> None:
         document["metadata"] = document["metadata"] | {"resourceVersion": str(next(self._versions))}
         self._document = document
-        self.wiring.put(DISTRIBUTIONS, decoded(document, ResourceDistribution))
+        self.context.put(DISTRIBUTIONS, decoded(document, ResourceDistribution))
 
     def put(self, namespace: str, document: Json, **meta: Any) -> None:
         """Create or replace an object from outside."""
@@ -103,7 +103,7 @@ class World:
         fresh = {"namespace": namespace, "resourceVersion": str(next(self._versions)), "uid": held["uid"]}
         stored = _as_stored(document) | {"metadata": document["metadata"] | fresh | meta}
         self.objects[resource, namespace] = stored
-        self.wiring.put(COPIES[resource], decoded(stored, Copy))
+        self.context.put(COPIES[resource], decoded(stored, Copy))
 
     def edit(self, namespace: str, patch: Json, resource: Resource = SECRET) -> None:
         """Patch an object from outside."""
@@ -112,7 +112,7 @@ class World:
     def remove(self, namespace: str, resource: Resource = SECRET) -> None:
         """Delete an object from outside."""
         gone = self.objects.pop((resource, namespace))["metadata"]
-        self.wiring.table(COPIES[resource]).remove(namespace, gone["name"], gone["uid"])
+        self.context.table(COPIES[resource]).remove(namespace, gone["name"], gone["uid"])
 
     def copies(self, resource: Resource = SECRET) -> list[str]:
         """Return the namespaces with an object that the ResourceDistribution controls."""
@@ -124,7 +124,7 @@ class World:
 
     @property
     def status(self) -> ResourceDistributionStatus:
-        held = self.wiring.table(DISTRIBUTIONS).get("", "r")
+        held = self.context.table(DISTRIBUTIONS).get("", "r")
         assert held is not None
         return held.status
 

@@ -8,7 +8,7 @@ from flotilla_common.control.keystate import Key
 from flotilla_common.control.shards import Shards
 from flotilla_common.health import Health
 from flotilla_common.kube.interface import Api
-from flotilla_common.live import LiveWiring
+from flotilla_common.live import LiveContext
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.service import Context
 from flotilla_common.settings import Settings
@@ -49,7 +49,7 @@ def context(api: FakeApi, *, gates: str = "", **settings: Any) -> Context:
 
 
 class Live:
-    """The wiring of one part."""
+    """The context of one component."""
 
     def __init__(self, *, gates: str = "", **settings: Any) -> None:
         self.api = FakeApi(version=100)
@@ -59,17 +59,17 @@ class Live:
         self.shards = Shards(
             api=self.context.api, clock=self.context.clock, service="test", namespace="s", identity="r1"
         )
-        self.beside: list[Any] = []
+        self.add_task: list[Any] = []
         self.woken = Woken()
-        self.wiring = self.another()
+        self.live_context = self.another()
 
-    def another(self) -> LiveWiring:
-        """Return the wiring of another part of the same service."""
-        return LiveWiring(
+    def another(self) -> LiveContext:
+        """Return the context of another component of the same service."""
+        return LiveContext(
             self.context,
             self.mirror,
             self.shards,
-            beside=self.beside.append,
+            add_task=self.add_task.append,
             recorder=cast("Any", lambda component: f"recorder of {component}"),
             executor=cast("Any", lambda recorder: f"executor with {recorder}"),
         )

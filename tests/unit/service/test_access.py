@@ -10,8 +10,8 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import CLAIM, NODE, POD, SECRET, Resource
 from flotilla_common.control.spec import ControllerSpec, Responder
 from flotilla_common.control.watches import Access, Watch
-from flotilla_common.installed import installed_parts
-from tests.unit.service.test_assembly import PARTS, Thing
+from flotilla_common.installed import installed_components
+from tests.unit.service.test_service_runner import PARTS, Thing
 
 PRIMARY = Watch(CLONE_SET, Thing, writes=("patch",), subresources=("status",))
 
@@ -81,7 +81,7 @@ def rules(kind: str, name: str) -> set[tuple[str, str, str]]:
 
 @pytest.mark.parametrize("service", ["cloneset", "daemonset", "jobs", "policy", "sidecar", "statefulset", "topology"])
 def test_roles_grant_what_specs_declare_and_nothing_else(service: str) -> None:
-    declared = access_of(installed_parts()[service])
+    declared = access_of(installed_components()[service])
     everywhere = {
         (one.resource.group, f"{one.resource.plural}/{one.subresource}".rstrip("/"), verb)
         for one in declared

@@ -21,7 +21,7 @@ from flotilla_sidecar.sidecarset.controller import (
     options,
 )
 from flotilla_sidecar.sidecarset.snapshot import Options
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.unit.sidecarset.build import INJECTED, Builder, namespace, pod, revision, side, state
 
 KEY = ("", "side")
@@ -32,20 +32,20 @@ def with_version(obj: Any, version: int) -> Any:
     return msgspec.structs.replace(obj, metadata=metadata)
 
 
-def wired(*builders: Builder) -> tuple[FakeWiring, Gatherer]:
-    wiring = FakeWiring()
-    gatherer = wiring.build(CONTROLLER, Options(system_namespace="flotilla"))
-    wiring.put(SIDECAR_SETS, *(builder.build() for builder in builders))
-    wiring.woken.clear()
-    return wiring, gatherer
+def wired(*builders: Builder) -> tuple[FakeContext, Gatherer]:
+    context = FakeContext()
+    gatherer = context.build(CONTROLLER, Options(system_namespace="flotilla"))
+    context.put(SIDECAR_SETS, *(builder.build() for builder in builders))
+    context.woken.clear()
+    return context, gatherer
 
 
 def test_what_a_snapshot_holds() -> None:
-    wiring, gatherer = wired(side())
-    wiring.put(PODS, pod("one"), pod("two", namespace="b"), pod("other", annotations={INJECTED: "another"}))
-    wiring.put(NAMESPACES, namespace("b"))
-    wiring.put(REVISIONS, revision(side(), 1), revision(side("C"), 2, "side-x", owned=False))
-    wiring.put(REVISIONS, with_version(revision(side(), 1, "web-1", **{"kruise.io/sidecarset-name": "web"}), 1))
+    context, gatherer = wired(side())
+    context.put(PODS, pod("one"), pod("two", namespace="b"), pod("other", annotations={INJECTED: "another"}))
+    context.put(NAMESPACES, namespace("b"))
+    context.put(REVISIONS, revision(side(), 1), revision(side("C"), 2, "side-x", owned=False))
+    context.put(REVISIONS, with_version(revision(side(), 1, "web-1", **{"kruise.io/sidecarset-name": "web"}), 1))
     found = gatherer.gather(KEY, Memory())
     assert found is not None
     assert [one.metadata.name for one in found.pods] == ["one", "two"]
@@ -57,16 +57,16 @@ def test_what_a_snapshot_holds() -> None:
 
 
 def test_namespaces_are_given_where_they_are_selected() -> None:
-    wiring, gatherer = wired(side().set(namespaceSelector={"matchLabels": {"a": "b"}}))
-    wiring.put(NAMESPACES, namespace("b"))
+    context, gatherer = wired(side().set(namespaceSelector={"matchLabels": {"a": "b"}}))
+    context.put(NAMESPACES, namespace("b"))
     found = gatherer.gather(KEY, Memory())
     assert found is not None
     assert [one.metadata.name for one in found.namespaces] == ["b"]
 
 
 def test_a_foreign_revision_may_occupy_a_name() -> None:
-    wiring, gatherer = wired(side())
-    wiring.put(REVISIONS, revision(side(), 1, "side-77", **{"kruise.io/sidecarset-name": "other"}))
+    context, gatherer = wired(side())
+    context.put(REVISIONS, revision(side(), 1, "side-77", **{"kruise.io/sidecarset-name": "other"}))
     found = gatherer.gather(KEY, Memory())
     assert found is not None
     assert [one.metadata.name for one in found.revisions] == ["side-77"]
@@ -77,17 +77,17 @@ def test_a_foreign_revision_may_occupy_a_name() -> None:
 
 def woken_by(old: Any, new: Any, builder: Builder | None = None) -> bool:
     """Report whether this change of a pod wakes the SidecarSet."""
-    wiring, _ = wired(builder or side())
-    table = wiring.table(PODS)
+    context, _ = wired(builder or side())
+    table = context.table(PODS)
     if old is not None:
         table.apply(old)
-    wiring.woken.clear()
+    context.woken.clear()
     if new is None:
         table.remove(old.metadata.namespace, old.metadata.name, old.metadata.uid)
     else:
         table.apply(with_version(new, 9))
-    assert set(wiring.woken) <= {KEY}
-    return bool(wiring.woken)
+    assert set(context.woken) <= {KEY}
+    return bool(context.woken)
 
 
 NO_UPDATES = side().strategy(type="NotUpdate")
@@ -147,9 +147,9 @@ def test_one_that_cannot_be_read_is_woken_by_new_pods_alone() -> None:
 
 
 def test_a_pod_that_names_a_sidecarset_which_is_not_there_wakes_nobody() -> None:
-    wiring, _ = wired()
-    wiring.put(PODS, pod())
-    assert wiring.woken == []
+    context, _ = wired()
+    context.put(PODS, pod())
+    assert context.woken == []
 
 
 @pytest.mark.parametrize(
@@ -163,26 +163,26 @@ def test_a_pod_that_names_a_sidecarset_which_is_not_there_wakes_nobody() -> None
     ],
 )
 def test_which_changes_of_itself_wake(change: Callable[[Builder], Builder], wakes: bool) -> None:
-    wiring, _ = wired(side())
-    wiring.put(SIDECAR_SETS, with_version(change(side()).build(), 99))
-    assert wiring.woken == ([KEY] if wakes else [])
+    context, _ = wired(side())
+    context.put(SIDECAR_SETS, with_version(change(side()).build(), 99))
+    assert context.woken == ([KEY] if wakes else [])
 
 
 def test_it_is_planned_when_it_comes_and_when_it_is_gone() -> None:
-    wiring, _ = wired()
-    wiring.put(SIDECAR_SETS, side().build())
-    wiring.table(SIDECAR_SETS).remove("", "side", "uid-side")
-    assert wiring.woken == [KEY, KEY]
+    context, _ = wired()
+    context.put(SIDECAR_SETS, side().build())
+    context.table(SIDECAR_SETS).remove("", "side", "uid-side")
+    assert context.woken == [KEY, KEY]
 
 
 def test_a_new_namespace_wakes_those_that_select_some() -> None:
     """Its pods may have come before it. Changes of its labels wake no SidecarSet."""
-    wiring, _ = wired(side().set(namespaceSelector={"matchLabels": {"a": "b"}}), side().meta(name="all", uid="u2"))
-    wiring.put(NAMESPACES, namespace("x"))
-    assert wiring.woken == [KEY]
-    wiring.put(NAMESPACES, with_version(namespace("x", a="b"), 9))
-    wiring.table(NAMESPACES).remove("", "x")
-    assert wiring.woken == [KEY]
+    context, _ = wired(side().set(namespaceSelector={"matchLabels": {"a": "b"}}), side().meta(name="all", uid="u2"))
+    context.put(NAMESPACES, namespace("x"))
+    assert context.woken == [KEY]
+    context.put(NAMESPACES, with_version(namespace("x", a="b"), 9))
+    context.table(NAMESPACES).remove("", "x")
+    assert context.woken == [KEY]
 
 
 def test_a_change_of_a_revision_wakes_its_owner() -> None:
@@ -214,7 +214,7 @@ def test_settings_that_change_plans(keep: bool, drop: bool) -> None:
 def test_the_service_has_it() -> None:
     assert CONTROLLER in PARTS
     assert (CONTROLLER.name, CONTROLLER.wakes_itself) == ("sidecarset-controller", False)
-    assert CONTROLLER.why_off(Settings(custom_resource_enable="CloneSet"), FakeWiring().gates)
+    assert CONTROLLER.why_off(Settings(custom_resource_enable="CloneSet"), FakeContext().gates)
 
 
 @pytest.mark.parametrize(("names", "matters"), [("a,side", True), ("aside", False), ("", False)])

@@ -16,7 +16,7 @@ from flotilla_sidecar.app import PARTS
 from flotilla_sidecar.terminator.containers import Ending
 from flotilla_sidecar.terminator.controller import CONTROLLER, NODES, PODS, REQUESTS, Gatherer
 from flotilla_sidecar.terminator.plan import EndingSnapshot, plan, request_name
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.testkit import pods as pods_of
 from tests.testkit.documents import decoded
 from tests.testkit.pods import container
@@ -270,20 +270,20 @@ def test_a_sidecar_that_is_started_again_does_not_keep_the_pod_from_its_end() ->
     assert writes(ended_once(restarts=1)) == []
 
 
-def gatherer_over(wiring: FakeWiring) -> Gatherer:
-    gatherer = wiring.build(CONTROLLER)
+def gatherer_over(context: FakeContext) -> Gatherer:
+    gatherer = context.build(CONTROLLER)
     assert isinstance(gatherer, Gatherer)
     return gatherer
 
 
 def test_only_pods_that_must_end_are_looked_at() -> None:
-    wiring = FakeWiring()
-    gatherer = gatherer_over(wiring)
+    context = FakeContext()
+    gatherer = gatherer_over(context)
     busy = pod("Never", {"m": RUNNING, "s": RUNNING}, name="busy", uid="u2")
-    wiring.put(PODS, busy, pod("Never", {"m": 0, "s": RUNNING}))
-    wiring.put(NODES, REAL)
+    context.put(PODS, busy, pod("Never", {"m": 0, "s": RUNNING}))
+    context.put(NODES, REAL)
     assert gatherer.keys() == [KEY]
-    assert wiring.woken == [KEY, KEY], "by itself, and by the node that came late"
+    assert context.woken == [KEY, KEY], "by itself, and by the node that came late"
     snapshot = gatherer.gather(KEY, Memory())
     assert snapshot is not None
     assert (snapshot.node, snapshot.request) == (REAL, None)
@@ -292,11 +292,11 @@ def test_only_pods_that_must_end_are_looked_at() -> None:
 
 
 def test_the_request_is_found_by_the_pod_s_uid() -> None:
-    wiring = FakeWiring()
-    gatherer = gatherer_over(wiring)
+    context = FakeContext()
+    gatherer = gatherer_over(context)
     metadata = {"name": request_name("u1"), "namespace": "shop", "uid": "r1", "resourceVersion": "1"}
-    wiring.put(PODS, pod("Never", {"m": 0, "s": RUNNING}))
-    wiring.put(REQUESTS, msgspec.convert({"metadata": metadata}, ContainerRecreateRequest))
+    context.put(PODS, pod("Never", {"m": 0, "s": RUNNING}))
+    context.put(REQUESTS, msgspec.convert({"metadata": metadata}, ContainerRecreateRequest))
     found = gatherer.gather(KEY, Memory())
     assert found is not None
     assert found.request is not None

@@ -9,7 +9,7 @@ from flotilla_common.api.kinds.uniteddeployment.types import SUBSET_LABEL, Unite
 from flotilla_common.api.workload import Workload
 from flotilla_topology.uniteddeployment.children import CLONE_SETS, DEPLOYMENTS
 from flotilla_topology.uniteddeployment.controller import CONTROLLER, REPLICA_SETS, UNITED_DEPLOYMENTS, WORKLOADS
-from tests.support.wiring import FakeWiring
+from tests.support.controller_context import FakeContext
 from tests.unit.uniteddeployment.build import OWNER
 
 
@@ -36,31 +36,31 @@ def workload(app: str, subset: str = "a", *, namespace: str = "ns", controlled: 
     ],
 )
 def test_a_workload_that_it_may_adopt_wakes_it(one: Workload, woken: bool) -> None:
-    wiring = FakeWiring()
-    wiring.build(CONTROLLER)
-    wiring.put(UNITED_DEPLOYMENTS, owner({"matchLabels": {"app": "ud"}}))
-    wiring.put(WORKLOADS[CLONE_SETS.name], one)
-    assert wiring.woken == ([("ns", "ud")] if woken else [])
+    context = FakeContext()
+    context.build(CONTROLLER)
+    context.put(UNITED_DEPLOYMENTS, owner({"matchLabels": {"app": "ud"}}))
+    context.put(WORKLOADS[CLONE_SETS.name], one)
+    assert context.woken == ([("ns", "ud")] if woken else [])
 
 
 def test_a_selector_that_cannot_be_read_selects_nothing() -> None:
-    wiring = FakeWiring()
-    wiring.build(CONTROLLER)
-    wiring.put(UNITED_DEPLOYMENTS, owner({"matchExpressions": [{"key": "app", "operator": "Near"}]}))
-    wiring.put(WORKLOADS[CLONE_SETS.name], workload("ud"))
-    assert wiring.woken == []
+    context = FakeContext()
+    context.build(CONTROLLER)
+    context.put(UNITED_DEPLOYMENTS, owner({"matchExpressions": [{"key": "app", "operator": "Near"}]}))
+    context.put(WORKLOADS[CLONE_SETS.name], workload("ud"))
+    assert context.woken == []
 
 
 def test_a_replica_set_that_comes_after_its_pods_wakes_it() -> None:
-    wiring = FakeWiring()
-    wiring.build(CONTROLLER)
-    wiring.put(UNITED_DEPLOYMENTS, owner({"matchLabels": {"app": "ud"}}))
+    context = FakeContext()
+    context.build(CONTROLLER)
+    context.put(UNITED_DEPLOYMENTS, owner({"matchLabels": {"app": "ud"}}))
     deployment = {"name": "ud-a", "namespace": "ns", "uid": "d", "resourceVersion": "1", "ownerReferences": [OWNER]}
-    wiring.put(WORKLOADS[DEPLOYMENTS.name], msgspec.convert({"metadata": deployment}, Workload))
-    wiring.woken.clear()
+    context.put(WORKLOADS[DEPLOYMENTS.name], msgspec.convert({"metadata": deployment}, Workload))
+    context.woken.clear()
     above = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "ud-a", "uid": "d", "controller": True}
     below = {"name": "ud-a-1", "namespace": "ns", "uid": "r", "resourceVersion": "2", "ownerReferences": [above]}
-    wiring.put(REPLICA_SETS, msgspec.convert({"metadata": below}, Workload))
-    assert wiring.woken == [("ns", "ud")]
-    wiring.put(REPLICA_SETS, msgspec.convert({"metadata": below | {"resourceVersion": "3"}}, Workload))
-    assert wiring.woken == [("ns", "ud")]
+    context.put(REPLICA_SETS, msgspec.convert({"metadata": below}, Workload))
+    assert context.woken == [("ns", "ud")]
+    context.put(REPLICA_SETS, msgspec.convert({"metadata": below | {"resourceVersion": "3"}}, Workload))
+    assert context.woken == [("ns", "ud")]

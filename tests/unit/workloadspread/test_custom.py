@@ -16,7 +16,7 @@ from flotilla_topology.workloadspread.controller import CONTROLLER, PODS, SPREAD
 from flotilla_topology.workloadspread.custom import CONFIGURATIONS
 from flotilla_topology.workloadspread.plan import plan
 from flotilla_topology.workloadspread.snapshot import WorkloadSpreadSnapshot
-from tests.support.wiring import TURNS, FakeWiring
+from tests.support.controller_context import TURNS, FakeContext
 from tests.testkit.documents import Json
 from tests.unit.workloadspread.build import NOW, pod, read, spread, subset
 
@@ -72,16 +72,16 @@ class World:
 
     def __init__(self, server: Apiserver | None = None, *entries: Json, **target_filter: Any) -> None:
         self.server = server or Apiserver()
-        self.wiring = FakeWiring()
+        self.context = FakeContext()
         self.tasks: list[asyncio.Future[None]] = []
         self.configuration = 0
-        self.wiring.api = cast("Api", self.server)
-        self.gatherer = self.wiring.build(CONTROLLER, Options())
+        self.context.api = cast("Api", self.server)
+        self.gatherer = self.context.build(CONTROLLER, Options())
         document = spread(subset("a", "50%"), subset("b"))
         document["spec"]["targetRef"] = {"apiVersion": "train.io/v1", "kind": "TrainJob", "name": "net"}
         if target_filter:
             document["spec"]["targetFilter"] = target_filter
-        self.wiring.put(SPREADS, read(document, WorkloadSpread))
+        self.context.put(SPREADS, read(document, WorkloadSpread))
         self.configure(*(entries or (ENTRY,)))
 
     def configure(self, *entries: Json) -> None:
@@ -92,14 +92,14 @@ class World:
             "namespace": "kruise-system",
             "resourceVersion": str(self.configuration),
         }
-        self.wiring.put(CONFIGURATIONS, read({"metadata": metadata | {"uid": "u"}, "data": data}, ConfigMap))
+        self.context.put(CONFIGURATIONS, read({"metadata": metadata | {"uid": "u"}, "data": data}, ConfigMap))
 
     def put(self, *pods: Json) -> None:
-        self.wiring.put(PODS, *(read(one, Pod) for one in pods))
+        self.context.put(PODS, *(read(one, Pod) for one in pods))
 
     async def work(self) -> None:
         """Let what runs beside do what it can."""
-        self.tasks = self.tasks or [asyncio.ensure_future(task()) for task in self.wiring.tasks]
+        self.tasks = self.tasks or [asyncio.ensure_future(task()) for task in self.context.tasks]
         for _ in range(2 * TURNS):
             await asyncio.sleep(0)
         assert not any(task.done() for task in self.tasks)
@@ -130,7 +130,7 @@ async def test_the_workload_and_its_own_pods(listed: bool) -> None:
     assert found.target is not None
     assert (found.target.replicas, found.target.costed, found.target.rests) == (4, False, False)
     assert world.names() == ["p"]
-    assert ("ns", "ws") in world.wiring.replanned
+    assert ("ns", "ws") in world.context.replanned
 
 
 async def test_a_kind_that_nobody_names_is_said() -> None:
@@ -150,9 +150,9 @@ async def test_a_kind_that_nobody_names_is_said() -> None:
 async def test_the_list_is_read_anew() -> None:
     world = World(Apiserver(scaled=False))
     await world.work()
-    world.wiring.woken.clear()
+    world.context.woken.clear()
     world.configure(ENTRY | {"replicasPath": "spec.total"})
-    assert world.wiring.woken == [("ns", "ws")]
+    assert world.context.woken == [("ns", "ws")]
     world.server.change(spec={"total": 9})
     await world.work()
     target = world.snapshot().target
@@ -184,13 +184,13 @@ async def test_how_many_pods_there_are_to_be(entry: Json, target_filter: Json, e
 async def test_only_a_change_of_that_number_matters() -> None:
     world = World()
     await world.work()
-    world.wiring.replanned.clear()
+    world.context.replanned.clear()
     world.server.change(spec={"worker": {"replicas": 4}, "image": "new"}, status={"active": 1})
     await world.work()
-    assert world.wiring.replanned == []
+    assert world.context.replanned == []
     world.server.change(spec={"worker": {"replicas": 5}})
     await world.work()
-    assert world.wiring.replanned == [("ns", "ws")]
+    assert world.context.replanned == [("ns", "ws")]
 
 
 async def test_pods_that_it_selects_count_where_it_owns_none() -> None:
@@ -240,9 +240,9 @@ async def test_pods_of_what_is_below_count_by_their_mark() -> None:
 async def test_pods_of_the_workload_wake_its_workload_spread() -> None:
     world = World()
     await world.work()
-    world.wiring.woken.clear()
+    world.context.woken.clear()
     world.put(owned("p"))
-    assert world.wiring.woken == [("ns", "ws")]
+    assert world.context.woken == [("ns", "ws")]
 
 
 async def test_a_workload_that_is_not_there() -> None:

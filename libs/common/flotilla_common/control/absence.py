@@ -26,11 +26,11 @@ REMEMBERED = 10_000
 class AbsenceCheck:
     """A cache of the absent objects that the apiserver has confirmed as deleted, by uid."""
 
-    def __init__(self, mirror: Mirror, clock: Clock, again: Callable[[str, str], None]) -> None:
-        """Use `again` to plan the keys that wait for a result."""
+    def __init__(self, mirror: Mirror, clock: Clock, requeue: Callable[[str, str], None]) -> None:
+        """Use `requeue` to plan the keys that wait for a result."""
         self._mirror = mirror
         self._clock = clock
-        self._again = again
+        self._requeue = requeue
         self._gone: OrderedDict[str, None] = OrderedDict()
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._askers: dict[str, dict[Key, None]] = {}  # keys that wait for the result
@@ -61,7 +61,7 @@ class AbsenceCheck:
             if len(self._gone) > REMEMBERED:
                 self._gone.popitem(last=False)
         for asker in self._askers.pop(uid):
-            self._again(*asker)
+            self._requeue(*asker)
 
     async def _read(self, resource: Resource, key: Key) -> None:
         while True:

@@ -28,11 +28,13 @@ Get = Callable[[Resource, str, str], Awaitable[bytes]]
 class Questions(Generic[Q, A]):
     """The open questions, one for each key, and the last answers."""
 
-    def __init__(self, read: Callable[[Key, Q], Awaitable[A]], clock: Clock, again: Callable[[str, str], None]) -> None:
-        """Use `read` to find an answer, and `again` to plan the key."""
+    def __init__(
+        self, read: Callable[[Key, Q], Awaitable[A]], clock: Clock, requeue: Callable[[str, str], None]
+    ) -> None:
+        """Use `read` to find an answer, and `requeue` to plan the key."""
         self._read = read
         self._clock = clock
-        self._again = again
+        self._requeue = requeue
         self._open: dict[Key, Q] = {}
         self._answers: dict[Key, tuple[Q, A]] = {}
         self._wake = asyncio.Event()
@@ -72,4 +74,4 @@ class Questions(Generic[Q, A]):
         if self._open.get(key) == question:
             del self._open[key]
             self._answers[key] = (question, answer)
-        self._again(*key)
+        self._requeue(*key)

@@ -1,9 +1,9 @@
 """Declarations of controllers: what they watch, write and answer, and how they gather and plan.
 
 Everything else is derived from these values: the tables of a service and the events that wake its controllers
-(`assembly`), the RBAC of its ServiceAccount, its permissions on the bus, the resources that the watcher publishes, what
+(`service_runner`), the RBAC of its ServiceAccount, its bus permissions, the resources that the watcher publishes, what
 the simulator follows, and planning outside the service (`flotilla bundle`, `flotilla replay`). A controller's spec is
-next to its plan; a service lists its specs, and that is all its wiring.
+next to its plan; a service lists its specs, and nothing else.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,10 +14,10 @@ import msgspec
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.controller import Planner, Snapshot
-from flotilla_common.control.inbox import StatusReports
+from flotilla_common.control.controller_context import ControllerContext, ResponderContext
 from flotilla_common.control.keystate import Key, Memory
+from flotilla_common.control.report_buffer import StatusReports
 from flotilla_common.control.watches import Access, Trigger, Watch
-from flotilla_common.control.wiring import Answering, Wiring
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
 
@@ -72,14 +72,14 @@ class ControllerSpec(msgspec.Struct, Generic[S, G], frozen=True, kw_only=True):
     off: Off | None = None
     """Returns why it is off. None: it runs if custom-resource-enable permits the kind, and its gates are on."""
     options: Options | None = None
-    build: Callable[[Wiring, Any], G]
-    """Creates the gatherer from the wiring and the options (None without)."""
+    build: Callable[[ControllerContext, Any], G]
+    """Creates the gatherer from the context and the options (None without)."""
     triggers: Callable[[G], Sequence[Trigger[Any]]] = no_triggers
     """Rules that enqueue keys, besides changes of the objects and of what they own, given the gatherer."""
     keys: Callable[[G], list[Key]] | None = None
     """Returns all keys to plan, given the gatherer; None: those of the primary table."""
     plan: Planner[S]
-    also_read: Callable[[Wiring, Key], Awaitable[object]] | None = None
+    also_read: Callable[[ControllerContext, Key], Awaitable[object]] | None = None
     """Reads more after a write of unknown outcome, besides the object and the `consistent` watches."""
 
     @property
@@ -116,7 +116,7 @@ class Responder(msgspec.Struct, frozen=True, kw_only=True):
     answers: tuple[str, ...]
     """The kinds of requests."""
     off: Off
-    build: Callable[[Answering], Awaitable[None]]
+    build: Callable[[ResponderContext], Awaitable[None]]
 
     @property
     def all_watches(self) -> tuple[Watch[Any], ...]:
@@ -128,7 +128,7 @@ class Responder(msgspec.Struct, frozen=True, kw_only=True):
         return self.off(settings, gates)
 
 
-Part = ControllerSpec[Any, Any] | Responder
+Component = ControllerSpec[Any, Any] | Responder
 """A part of a service."""
 
 

@@ -54,7 +54,7 @@ class Watch(msgspec.Struct, Generic[T], frozen=True, eq=False):
     private: str = ""
     """The setting with the one namespace that is read: directly, never over the bus."""
     named: bool = False
-    """Read only objects with names that the gatherer asks for (`Wiring.named`): directly, never over the bus."""
+    """Read only objects with names that the gatherer asks for (`ControllerContext.named`): never over the bus."""
     concerns: Callable[[Json, Json], bool] | None = None
     """Reports whether an object (second) matters to one of the kind (first), for recordings (`flotilla bundle`).
 

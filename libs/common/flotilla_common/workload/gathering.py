@@ -11,9 +11,9 @@ from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePu
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET, PodUnavailableBudget
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import REVISION, Resource
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key
 from flotilla_common.control.watches import ORPHANS, Watch, controlled, orphan_namespace, owned
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.mirror.table import Indexer, Table
 from flotilla_common.settings import Settings
 from flotilla_common.workload.budget import related_budget
@@ -61,9 +61,9 @@ def watch_pulls(kind: Resource, gate: str) -> Watch[ImagePullJob]:
 class PullsAhead:
     """A finder of the images that are pulled ahead for workloads of one kind."""
 
-    def __init__(self, wiring: Wiring, watch: Watch[ImagePullJob], kind: Resource) -> None:
-        self._table = wiring.table(watch)
-        self._watched = lambda: wiring.watched(watch)
+    def __init__(self, context: ControllerContext, watch: Watch[ImagePullJob], kind: Resource) -> None:
+        self._table = context.table(watch)
+        self._watched = lambda: context.watched(watch)
         self._kind = kind
 
     def of(self, meta: ObjectMeta) -> list[ImagePullJob] | None:
@@ -91,8 +91,8 @@ BUDGETS = Watch(
 class BudgetsOfPods:
     """A finder of the budgets of a workload's pods, which plans the workload again once they allow more."""
 
-    def __init__(self, wiring: Wiring) -> None:
-        self._table = wiring.table(BUDGETS)
+    def __init__(self, context: ControllerContext) -> None:
+        self._table = context.table(BUDGETS)
         self._asked: dict[Key, set[Key]] = {}  # by budget, the workloads that were planned with it
 
     def of(self, key: Key, pods: Iterable[Pod]) -> Mapping[Key, PodUnavailableBudget]:

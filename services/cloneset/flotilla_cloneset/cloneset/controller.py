@@ -8,10 +8,10 @@ from flotilla_common.api.core import Node, PersistentVolumeClaim, Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.resources import CLAIM, NODE, POD
 from flotilla_common.control import spec
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Trigger, Watch, owned
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.mirror.table import Table
 from flotilla_common.settings import Settings
 from flotilla_common.workload.gathering import (
@@ -35,15 +35,15 @@ PULL_JOBS = watch_pulls(CLONE_SET, gate="PreDownloadImageForInPlaceUpdate")
 class Gatherer:
     """Builds the snapshot of one CloneSet from the mirror's tables."""
 
-    def __init__(self, wiring: Wiring, options: Options) -> None:
-        self._clonesets = wiring.table(CLONE_SETS)
-        self._pods = wiring.table(PODS)
-        self._claims = wiring.table(CLAIMS)
-        self._revisions = wiring.table(REVISIONS)
-        self._nodes = wiring.table(NODES)
-        self._pulls_ahead = PullsAhead(wiring, PULL_JOBS, CLONE_SET)
-        self.budgets = BudgetsOfPods(wiring)
-        self._gates = wiring.gates
+    def __init__(self, context: ControllerContext, options: Options) -> None:
+        self._clonesets = context.table(CLONE_SETS)
+        self._pods = context.table(PODS)
+        self._claims = context.table(CLAIMS)
+        self._revisions = context.table(REVISIONS)
+        self._nodes = context.table(NODES)
+        self._pulls_ahead = PullsAhead(context, PULL_JOBS, CLONE_SET)
+        self.budgets = BudgetsOfPods(context)
+        self._gates = context.gates
         self._options = options
 
     def gather(self, key: Key, memory: Memory) -> CloneSetSnapshot | None:

@@ -7,10 +7,10 @@ from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet
 from flotilla_common.api.meta import ObjectMeta, controller_of
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control import spec
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, ORPHANS, Trigger, Watch, namespace_of, orphan_namespace, owned
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
 from flotilla_common.workload.gathering import (
     BUDGETS,
@@ -52,16 +52,16 @@ PULL_JOBS = watch_pulls(DAEMON_SET, gate="PreDownloadImageForDaemonSetUpdate")
 class Gatherer:
     """Builds the snapshot of one DaemonSet from the mirror's tables."""
 
-    def __init__(self, wiring: Wiring, options: Options) -> None:
-        self._daemonsets = wiring.table(DAEMON_SETS)
-        self._pods = wiring.table(PODS)
-        self._nodes = wiring.table(NODES)
-        self._revisions = wiring.table(REVISIONS)
-        self._pulls_ahead = PullsAhead(wiring, PULL_JOBS, DAEMON_SET)
+    def __init__(self, context: ControllerContext, options: Options) -> None:
+        self._daemonsets = context.table(DAEMON_SETS)
+        self._pods = context.table(PODS)
+        self._nodes = context.table(NODES)
+        self._revisions = context.table(REVISIONS)
+        self._pulls_ahead = PullsAhead(context, PULL_JOBS, DAEMON_SET)
         self._previous_pods = Departed(self._daemonsets, self._pods, self._record_deletion)
-        self._clock = wiring.clock
-        self.budgets = BudgetsOfPods(wiring)
-        self._gates = wiring.gates
+        self._clock = context.clock
+        self.budgets = BudgetsOfPods(context)
+        self._gates = context.gates
         self._options = options
 
     def gather(self, key: Key, memory: Memory) -> DaemonSetSnapshot | None:

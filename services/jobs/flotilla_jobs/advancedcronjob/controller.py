@@ -12,10 +12,10 @@ from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import JOB, Resource
 from flotilla_common.control import spec
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch, owned
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.mirror.table import Table
 from flotilla_common.settings import Settings
 from flotilla_jobs.advancedcronjob.plan import plan
@@ -33,10 +33,10 @@ LISTS = Watch(
 class Gatherer:
     """Builds the snapshot of one AdvancedCronJob."""
 
-    def __init__(self, wiring: Wiring, options: Options) -> None:
-        self._cron_jobs = wiring.table(CRON_JOBS)
+    def __init__(self, context: ControllerContext, options: Options) -> None:
+        self._cron_jobs = context.table(CRON_JOBS)
         self._tables: Mapping[Resource, Table[Any]] = {
-            watch.resource: wiring.table(watch) for watch in (JOBS, BROADCAST_JOBS, LISTS)
+            watch.resource: context.table(watch) for watch in (JOBS, BROADCAST_JOBS, LISTS)
         }
         self._options = options
 

@@ -5,10 +5,10 @@ from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB, NAME_LAB
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control import spec
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Trigger, Watch, owned
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
 from flotilla_common.workload.pernode import Departed
 from flotilla_jobs.broadcastjob.plan import plan
@@ -23,12 +23,12 @@ NODES = Watch(NODE, Node, concerns=lambda job, node: True)
 class Gatherer:
     """Builds the snapshot of one job."""
 
-    def __init__(self, wiring: Wiring, options: Options) -> None:
-        self._jobs = wiring.table(JOBS)
-        self._pods = wiring.table(PODS)
-        self._nodes = wiring.table(NODES)
+    def __init__(self, context: ControllerContext, options: Options) -> None:
+        self._jobs = context.table(JOBS)
+        self._pods = context.table(PODS)
+        self._nodes = context.table(NODES)
         self._former_names = Departed(self._jobs, self._pods, _name)
-        self._gates = wiring.gates
+        self._gates = context.gates
         self._options = options
 
     def gather(self, key: Key, memory: Memory) -> BroadcastJobSnapshot | None:

@@ -12,11 +12,11 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
     ContainerRecreateRequest,
 )
 from flotilla_common.api.resources import POD
-from flotilla_common.control.inbox import StatusReports
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
+from flotilla_common.control.report_buffer import StatusReports
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Trigger, Watch
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.node.reports import RECREATE_REQUESTS, RecreateReport
 from flotilla_common.node.serving import Sender
 from flotilla_jobs.containerrecreate import merge
@@ -54,10 +54,10 @@ class Gatherer:
     A request ends for good when its pod is gone, so a pod that the mirror lacks is read from the apiserver first.
     """
 
-    def __init__(self, wiring: Wiring) -> None:
-        self._wiring = wiring
-        self._requests = wiring.table(REQUESTS)
-        self._pods = wiring.table(PODS)
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._requests = context.table(REQUESTS)
+        self._pods = context.table(PODS)
 
     def of_pod(self, old: Pod | None, new: Pod | None) -> set[Key]:
         """Return the requests that a change of a pod concerns."""
@@ -73,12 +73,12 @@ class Gatherer:
         pod = self._pods.get(key[0], request.spec.pod_name)
         found = pod is not None and pod.metadata.uid == pod_uid(request)
         leaving = pod is None or pod.metadata.deletion_timestamp is not None
-        report = self._wiring.reported(request)
+        report = self._context.reported(request)
         return RecreateSnapshot(
             request=request,
             pod=pod if found and not leaving else None,
             pod_known=found
-            or self._wiring.confirm_deleted(PODS, (key[0], request.spec.pod_name), pod_uid(request), key),
+            or self._context.confirm_deleted(PODS, (key[0], request.spec.pod_name), pod_uid(request), key),
             report=report if isinstance(report, RecreateReport) else None,
             ahead=self._ahead(request),
         )
@@ -100,11 +100,11 @@ def problem(request: ContainerRecreateRequest, sender: Sender, report: RecreateR
     return f"the request is for node {node}" if node != sender.node else merge.problem(report, request.spec)
 
 
-async def read_pod(wiring: Wiring, key: Key) -> None:
+async def read_pod(context: ControllerContext, key: Key) -> None:
     """Read the pod of the request. Raises ApiError, Unreachable."""
-    request = wiring.table(REQUESTS).get(*key)
+    request = context.table(REQUESTS).get(*key)
     if request is not None:
-        await wiring.read(POD, key[0], request.spec.pod_name)
+        await context.read(POD, key[0], request.spec.pod_name)
 
 
 CONTROLLER = ControllerSpec(
@@ -112,7 +112,7 @@ CONTROLLER = ControllerSpec(
     primary=REQUESTS,
     watches=(PODS,),
     reports=StatusReports(kind=RECREATE_REQUESTS, body=RecreateReport, problem=problem, absorbed=merge.absorbed),
-    build=lambda wiring, options: Gatherer(wiring),
+    build=lambda context, options: Gatherer(context),
     triggers=lambda gatherer: [Trigger(PODS, gatherer.of_pod)],
     plan=plan,
     also_read=read_pod,

@@ -9,10 +9,10 @@ from flotilla_common.api.kinds.ephemeraljob.types import EPHEMERAL_JOB, Ephemera
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.resources import POD
 from flotilla_common.api.selectors import Selector
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, Trigger, Watch, namespace_of
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.mirror.table import Table
 from flotilla_jobs.ephemeraljob.plan import plan
 from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot
@@ -94,9 +94,9 @@ PODS = Watch(
 class Gatherer:
     """Builds the snapshot of one job."""
 
-    def __init__(self, wiring: Wiring) -> None:
-        self._jobs = wiring.table(JOBS)
-        self._pods = wiring.table(PODS)
+    def __init__(self, context: ControllerContext) -> None:
+        self._jobs = context.table(JOBS)
+        self._pods = context.table(PODS)
         self.triggers = Triggers(self._jobs)
 
     def gather(self, key: Key, memory: Memory) -> EphemeralJobSnapshot | None:
@@ -116,7 +116,7 @@ CONTROLLER = ControllerSpec(
     name="ephemeraljob-controller",
     primary=JOBS,
     watches=(PODS,),
-    build=lambda wiring, options: Gatherer(wiring),
+    build=lambda context, options: Gatherer(context),
     triggers=lambda gatherer: [Trigger(PODS, gatherer.triggers.of_pod)],
     plan=plan,
 )

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB, ImageListPullJob
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch, owned
-from flotilla_common.control.wiring import Wiring
 from flotilla_jobs.imagelistpull.plan import plan
 from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
 from flotilla_jobs.switches import jobs_off
@@ -19,9 +19,9 @@ JOBS = Watch(IMAGE_PULL_JOB, ImagePullJob, owner=IMAGE_LIST_PULL_JOB, writes=("c
 class Gatherer:
     """Builds the snapshot of one list."""
 
-    def __init__(self, wiring: Wiring) -> None:
-        self._lists = wiring.table(LISTS)
-        self._jobs = wiring.table(JOBS)
+    def __init__(self, context: ControllerContext) -> None:
+        self._lists = context.table(LISTS)
+        self._jobs = context.table(JOBS)
 
     def gather(self, key: Key, memory: Memory) -> ListJobSnapshot | None:
         """Return the list and its jobs, or None if the list does not exist."""
@@ -45,6 +45,6 @@ CONTROLLER = ControllerSpec(
     primary=LISTS,
     watches=(JOBS,),
     off=jobs_off,
-    build=lambda wiring, options: Gatherer(wiring),
+    build=lambda context, options: Gatherer(context),
     plan=plan,
 )

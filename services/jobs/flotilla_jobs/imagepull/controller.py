@@ -14,10 +14,10 @@ from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
 from flotilla_common.api.meta import controller_of, group_of
 from flotilla_common.api.resources import POD, SECRET
 from flotilla_common.control import spec
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, Access, Trigger, Watch, namespace_of
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
 from flotilla_jobs.imagepull.plan import plan
 from flotilla_jobs.imagepull.secrets import REFERENCES, SOURCE, references_of
@@ -72,23 +72,23 @@ CLONE_SETS = Watch(CLONE_SET, CloneSet, gate="PreDownloadImageForInPlaceUpdate",
 class Gatherer:
     """Builds the snapshot of one job."""
 
-    def __init__(self, wiring: Wiring, options: Options) -> None:
-        self._jobs = wiring.table(JOBS)
-        self._lists = wiring.table(LISTS)
-        self._images = wiring.table(IMAGES)
-        self._pods = wiring.table(PODS)
-        self._copies = wiring.table(COPIES)
-        self._clonesets = wiring.table(CLONE_SETS)
-        self._has_clonesets = partial(wiring.watched, CLONE_SETS)
+    def __init__(self, context: ControllerContext, options: Options) -> None:
+        self._jobs = context.table(JOBS)
+        self._lists = context.table(LISTS)
+        self._images = context.table(IMAGES)
+        self._pods = context.table(PODS)
+        self._copies = context.table(COPIES)
+        self._clonesets = context.table(CLONE_SETS)
+        self._has_clonesets = partial(context.watched, CLONE_SETS)
         self._options = options
         self.triggers = Triggers(self._jobs)
         self._sources = Sources(
-            get=wiring.get,
-            clock=wiring.clock,
-            wanted=lambda: self.triggers.sources(wiring.owns),
-            changed=lambda key: [wiring.again(*job) for job in self.triggers.of_source(key)],
+            get=context.get,
+            clock=context.clock,
+            wanted=lambda: self.triggers.sources(context.owns),
+            changed=lambda key: [context.requeue(*job) for job in self.triggers.of_source(key)],
         )
-        wiring.beside(self._sources.run)
+        context.add_task(self._sources.run)
 
     def gather(self, key: Key, memory: Memory) -> PullJobSnapshot | None:
         """Return the job and its surroundings, or None if it does not exist."""

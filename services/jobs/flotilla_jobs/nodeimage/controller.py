@@ -10,11 +10,11 @@ from flotilla_common.api.kinds.nodeimage.counting import tasks
 from flotilla_common.api.kinds.nodeimage.types import BATCH, NODE_IMAGE, JobReference, NodeImage
 from flotilla_common.api.resources import NODE, SECRET
 from flotilla_common.control import spec
-from flotilla_common.control.inbox import StatusReports
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
+from flotilla_common.control.report_buffer import StatusReports
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Trigger, Watch
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.node.reports import NODE_IMAGES, NodeImageReport
 from flotilla_common.node.serving import Sender
 from flotilla_common.settings import Settings
@@ -59,12 +59,12 @@ COPIES = Watch(SECRET, Secret, private="daemon_config_namespace")
 class Gatherer:
     """Builds the snapshot of one node. Changes of jobs and nodes requeue it (imagepull.md §4.1)."""
 
-    def __init__(self, wiring: Wiring, options: Options) -> None:
-        self._wiring = wiring
-        self._nodes = wiring.table(NODES)
-        self._images = wiring.table(IMAGES)
-        self._jobs = wiring.table(JOBS)
-        self._copies = wiring.table(COPIES)
+    def __init__(self, context: ControllerContext, options: Options) -> None:
+        self._context = context
+        self._nodes = context.table(NODES)
+        self._images = context.table(IMAGES)
+        self._jobs = context.table(JOBS)
+        self._copies = context.table(COPIES)
         self._options = options
 
     def keys(self) -> list[Key]:
@@ -78,7 +78,7 @@ class Gatherer:
         node, image = self._nodes.get("", name), self._images.get("", name)
         if image is None:
             return NodeImageSnapshot(name=name, node=node, options=self._options) if node is not None else None
-        report = self._wiring.reported(image)
+        report = self._context.reported(image)
         owned = [owner for _, tag in tasks(image.spec.images) for owner in tag.owner_references]
         owners = {owner.uid: owner for owner in owned if owner.kind == IMAGE_PULL_JOB.kind}
         return NodeImageSnapshot(
@@ -101,7 +101,7 @@ class Gatherer:
             return False
         if self._jobs.was_deleted(owner.uid):
             return True
-        return self._wiring.confirm_deleted(JOBS, (owner.namespace, owner.name), owner.uid, ("", name))
+        return self._context.confirm_deleted(JOBS, (owner.namespace, owner.name), owner.uid, ("", name))
 
     def _is_running(self, owner: JobReference) -> bool:
         job = self._held(owner)

@@ -3,9 +3,9 @@
 from flotilla_common.api.core import Pod, Secret
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
 from flotilla_common.api.resources import POD, SECRET
+from flotilla_common.control.controller_context import ResponderContext
 from flotilla_common.control.spec import Responder
 from flotilla_common.control.watches import Watch
-from flotilla_common.control.wiring import Answering
 from flotilla_common.node.lookups import Lookups
 from flotilla_common.node.reports import EVENTS, PODS, SECRETS, EventReport, PodReport, SecretsRequest
 from flotilla_jobs.nodereports.containers import ContainerReports
@@ -19,7 +19,7 @@ _IMAGES_IF_ANY = Watch(NODE_IMAGE, NodeImage, optional=True)  # without pulls no
 _COPIES = Watch(SECRET, Secret, private="daemon_config_namespace")
 
 
-async def _answer_reports(answering: Answering) -> None:
+async def _answer_reports(answering: ResponderContext) -> None:
     pods, images = answering.table(_PODS), answering.table(_IMAGES_IF_ANY)
     recorders = {component: answering.recorder(component) for component in COMPONENTS}
     executor = answering.executor(recorders["kruise-daemon-containermeta"])
@@ -29,7 +29,7 @@ async def _answer_reports(answering: Answering) -> None:
     await answering.answer(EVENTS, EventReport, events.receive)
 
 
-async def _hand_out_secrets(answering: Answering) -> None:
+async def _hand_out_secrets(answering: ResponderContext) -> None:
     namespace = answering.settings.daemon_config_namespace
     server = SecretServer(answering.table(_IMAGES), answering.table(_COPIES), namespace, Lookups(answering.read))
     await answering.answer(SECRETS, SecretsRequest, server.receive, by_any_replica=True)

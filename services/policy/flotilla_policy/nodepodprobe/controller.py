@@ -8,11 +8,11 @@ from flotilla_common.api.documents import Json, member
 from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, NodePodProbe
 from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER, PodProbeMarker
 from flotilla_common.api.resources import NODE, POD
-from flotilla_common.control.inbox import StatusReports
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
+from flotilla_common.control.report_buffer import StatusReports
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, Trigger, Watch, namespace_of
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.node.reports import NODE_POD_PROBES, NodePodProbeReport
 from flotilla_common.node.serving import Sender
 from flotilla_policy.nodepodprobe.plan import plan
@@ -60,12 +60,12 @@ NODES = Watch(NODE, Node, fresh=True, concerns=_is_own_node)
 class Gatherer:
     """Builds the snapshot of one node."""
 
-    def __init__(self, wiring: Wiring) -> None:
-        self._wiring = wiring
-        self._found = wiring.table(NODE_PROBES)
-        self._markers = wiring.table(MARKERS)
-        self._pods = wiring.table(PODS)
-        self._nodes = wiring.table(NODES)
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._found = context.table(NODE_PROBES)
+        self._markers = context.table(MARKERS)
+        self._pods = context.table(PODS)
+        self._nodes = context.table(NODES)
 
     def keys(self) -> list[Key]:
         """Return every node, and every NodePodProbe without a node."""
@@ -78,7 +78,7 @@ class Gatherer:
         node, found = self._nodes.get("", name), self._found.get("", name)
         if node is None and found is None:
             return None
-        report = self._wiring.reported(found) if found is not None else None
+        report = self._context.reported(found) if found is not None else None
         pods = [pod for pod in self._pods.by_index(ON_NODE, name) if can_be_probed(pod)]
         namespaces = {pod.metadata.namespace for pod in pods}
         markers = {one: sorted(held, key=_seniority) for one in namespaces if (held := self._in(one))}
@@ -167,7 +167,7 @@ CONTROLLER = ControllerSpec(
         kind=NODE_POD_PROBES, body=NodePodProbeReport, key=own_object, refusal=refusal, absorbed=absorbed
     ),
     off=probes_off,
-    build=lambda wiring, options: Gatherer(wiring),
+    build=lambda context, options: Gatherer(context),
     triggers=lambda gatherer: [
         Trigger(NODES, _keys_of_node),
         Trigger(MARKERS, gatherer.of_marker),

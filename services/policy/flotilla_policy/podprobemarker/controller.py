@@ -9,10 +9,10 @@ from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER, Pod
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.api.selectors import Selector
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, Trigger, Watch, namespace_of
-from flotilla_common.control.wiring import Wiring
 from flotilla_policy.podprobemarker.plan import plan
 from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
 from flotilla_policy.probing.attempts import attempts_of
@@ -62,12 +62,12 @@ NODES = Watch(NODE, Node, concerns=lambda marker, node: True)
 class Gatherer:
     """Builds the snapshot of one PodProbeMarker."""
 
-    def __init__(self, wiring: Wiring) -> None:
-        self._markers = wiring.table(MARKERS)
-        self._found = wiring.table(NODE_PROBES)
-        self._pods = wiring.table(PODS)
-        self._nodes = wiring.table(NODES)
-        self._serverless = wiring.gates.on(SERVERLESS)
+    def __init__(self, context: ControllerContext) -> None:
+        self._markers = context.table(MARKERS)
+        self._found = context.table(NODE_PROBES)
+        self._pods = context.table(PODS)
+        self._nodes = context.table(NODES)
+        self._serverless = context.gates.on(SERVERLESS)
 
     def gather(self, key: Key, memory: Memory) -> PodProbeMarkerSnapshot | None:
         """Return the PodProbeMarker and its surroundings; None when it does not exist."""
@@ -131,7 +131,7 @@ CONTROLLER = ControllerSpec(
     primary=MARKERS,
     watches=(NODE_PROBES, PODS, NODES),
     off=probes_off,
-    build=lambda wiring, options: Gatherer(wiring),
+    build=lambda context, options: Gatherer(context),
     triggers=lambda gatherer: [
         Trigger(PODS, gatherer.of_pod),
         Trigger(NODE_PROBES, _of_node_probes),

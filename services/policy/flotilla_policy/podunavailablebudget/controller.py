@@ -15,11 +15,11 @@ from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import CONFIG_MAP, JOB, POD, Resource
 from flotilla_common.api.workload import Workload
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.customkinds import GroupKind
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, Access, Trigger, Watch, namespace_of
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.workload.budget import related_budget
 from flotilla_policy.podunavailablebudget.entries import in_doubt
 from flotilla_policy.podunavailablebudget.finding import MIRRORED, OWNERS, Finder, Pending, Unresolvable, owner_uids
@@ -62,14 +62,14 @@ _BUILT_IN_DAEMON_SET = Resource("apps", "v1", "daemonsets", "DaemonSet")
 class Gatherer:
     """Builds the snapshot of one budget from the mirror's tables and the apiserver's answers."""
 
-    def __init__(self, wiring: Wiring, options: None) -> None:
-        self._wiring = wiring
-        self._budgets = wiring.table(BUDGETS)
-        self._pods = wiring.table(PODS)
-        self._workloads = {resource: wiring.table(watch) for resource, watch in WORKLOADS.items()}
-        self._configurations = wiring.table(CONFIGURATIONS)
-        self._lookups = Lookups(wiring, self._whitelist)
-        self.triggers = Triggers(wiring, self._budgets, self._workloads)
+    def __init__(self, context: ControllerContext, options: None) -> None:
+        self._context = context
+        self._budgets = context.table(BUDGETS)
+        self._pods = context.table(PODS)
+        self._workloads = {resource: context.table(watch) for resource, watch in WORKLOADS.items()}
+        self._configurations = context.table(CONFIGURATIONS)
+        self._lookups = Lookups(context, self._whitelist)
+        self.triggers = Triggers(context, self._budgets, self._workloads)
 
     def gather(self, key: Key, memory: Memory) -> BudgetSnapshot | None:
         """Return the budget and its surroundings; None when it does not exist or is being deleted."""
@@ -83,7 +83,7 @@ class Gatherer:
         return msgspec.structs.replace(snapshot, look_again=look_again, notes=memory.notes)
 
     def _look(self, budget: PodUnavailableBudget, session: Session) -> BudgetSnapshot:
-        snapshot = BudgetSnapshot(budget=budget, gates=self._wiring.gates)
+        snapshot = BudgetSnapshot(budget=budget, gates=self._context.gates)
         try:
             members = Finder(budget, self._pods, self._workloads, session).find()
         except Pending as asked:
@@ -111,7 +111,7 @@ class Gatherer:
 
     def _looked_at(self, budget: PodUnavailableBudget, named: Mapping[str, Pod], session: Session) -> list[str]:
         """Return the names of pods that were read from the apiserver because their entries were in doubt."""
-        doubtful = in_doubt(budget.status, named, self._wiring.clock.now())
+        doubtful = in_doubt(budget.status, named, self._context.clock.now())
         return [name for name, at in doubtful if session.was_read(POD, name, rfc3339(at))]
 
     def _missing(self, budget: PodUnavailableBudget, pods: Iterable[Pod], session: Session) -> Iterator[str]:
@@ -124,7 +124,7 @@ class Gatherer:
 
     def _whitelist(self) -> list[GroupKind]:
         """Return the kinds that the ConfigMap names; none if it cannot be read."""
-        found = self._configurations.get(self._wiring.settings.namespace, CONFIGURATION)
+        found = self._configurations.get(self._context.settings.namespace, CONFIGURATION)
         try:
             return [(one.group, one.kind) for one in custom_workloads({} if found is None else found.data)]
         except ValueError:

@@ -18,10 +18,10 @@ from flotilla_common.api.meta import group_of, metadata_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.api.selectors import Selector
 from flotilla_common.clock import Clock
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.customkinds import GroupKind
 from flotilla_common.control.keystate import Key
 from flotilla_common.control.questions import Questions
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.kube.discovery import served
 from flotilla_common.kube.interface import Unreachable
 
@@ -123,24 +123,24 @@ class _Recorded(Session):
 class Lookups:
     """The open questions of all budgets, and the last answers."""
 
-    def __init__(self, wiring: Wiring, whitelist: Callable[[], Collection[GroupKind]]) -> None:
+    def __init__(self, context: ControllerContext, whitelist: Callable[[], Collection[GroupKind]]) -> None:
         """Prepare to read workloads and scales.
 
         `whitelist`: the configured kinds, whose objects are read instead of their scales.
         """
-        self._wiring = wiring
-        self._offline = _is_offline(wiring)
+        self._context = context
+        self._offline = _is_offline(context)
         self._whitelist = whitelist
         self._answers: dict[Key, _Answer] = {}
         self._used: set[Key] = set()
         self._open: dict[Key, _Question] = {}
         self._numbers = count()
-        self._questions = Questions(self._read, wiring.clock, wiring.again)
-        wiring.beside(self._questions.run)
+        self._questions = Questions(self._read, context.clock, context.requeue)
+        context.add_task(self._questions.run)
 
     @property
     def _clock(self) -> Clock:
-        return self._wiring.clock
+        return self._context.clock
 
     def begin(self, key: Key) -> Session:
         """Return the session of a pass over the budget, with the answers so far."""
@@ -185,7 +185,7 @@ class Lookups:
         read: set[Read] = set()
         for one in question.wanted:
             if isinstance(one, Read):
-                await self._wiring.read(one.resource, key[0], one.name)
+                await self._context.read(one.resource, key[0], one.name)
                 read.add(one)
             else:
                 found[one] = await self._find(key[0], one)
@@ -209,13 +209,13 @@ class Lookups:
         group, version = group_of(reference.api_version), reference.api_version.rpartition("/")[2]
         if (group, reference.kind) == NODE_KIND:
             return Found(reference.uid)
-        kind = await served(self._wiring.api, group, version, reference.kind)
+        kind = await served(self._context.api, group, version, reference.kind)
         listed = (group, reference.kind) in self._whitelist()
         if kind.scaled and not listed:
-            body = await found_or_none(self._wiring.api.get(kind.resource, namespace, reference.name, "scale"))
+            body = await found_or_none(self._context.api.get(kind.resource, namespace, reference.name, "scale"))
             if body is not None:
                 return _of_scale(body)
-        body = await found_or_none(self._wiring.api.get(kind.resource, namespace, reference.name))
+        body = await found_or_none(self._context.api.get(kind.resource, namespace, reference.name))
         if body is None or (meta := metadata_of(body)).deletion_timestamp is not None:
             return Found()
         return Found(meta.uid, _replicas_in(body, 0) if listed else UNKNOWN)
@@ -236,10 +236,10 @@ def _replicas_in(body: bytes, absent: int) -> int:
     return replicas if isinstance(replicas, int) else absent
 
 
-def _is_offline(wiring: Wiring) -> bool:
+def _is_offline(context: ControllerContext) -> bool:
     """Report whether there is no apiserver to ask, because a recording is replayed."""
     try:
-        wiring.api  # noqa: B018 - raises
+        context.api  # noqa: B018 - raises
     except Unreachable:
         return True
     return False

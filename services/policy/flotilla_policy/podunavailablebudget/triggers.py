@@ -11,9 +11,9 @@ from flotilla_common.api.meta import controller_of, group_of
 from flotilla_common.api.resources import DEPLOYMENT, REPLICA_SET, Resource
 from flotilla_common.api.selectors import Selector
 from flotilla_common.api.workload import Workload
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key
 from flotilla_common.control.watches import IN_NAMESPACE
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.gates import Gates
 from flotilla_common.mirror.table import Table
 from flotilla_common.workload.budget import is_recorded, related_budget
@@ -35,15 +35,15 @@ class Triggers:
 
     def __init__(
         self,
-        wiring: Wiring,
+        context: ControllerContext,
         budgets: Table[PodUnavailableBudget],
         workloads: Mapping[Resource, Table[Workload]],
     ) -> None:
-        self._wiring = wiring
+        self._context = context
         self._budgets = budgets
         self._workloads = workloads
         self._selectors: dict[str, Selector | None] = {}  # by the uid of the budget: its selector never changes
-        self._later = Later(wiring)
+        self._later = Later(context)
 
     def of_budget(self, old: PodUnavailableBudget | None, new: PodUnavailableBudget | None) -> list[Key]:
         """Return the other budgets of the namespace when one is gone: its pods may belong to them."""
@@ -61,7 +61,7 @@ class Triggers:
         pod = new or old
         if pod is None or not self._budgets.by_index(IN_NAMESPACE, pod.metadata.namespace):
             return []
-        gates = self._wiring.gates
+        gates = self._context.gates
         if old is not None and (_seen(old, gates) == (None if new is None else _seen(new, gates))):
             return []
         if new is None and not pod.active and pod.metadata.deletion_timestamp is None:
@@ -132,25 +132,25 @@ class Triggers:
 class Later:
     """A queue of budgets to be planned after a delay."""
 
-    def __init__(self, wiring: Wiring) -> None:
-        self._wiring = wiring
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
         self._due: deque[_Due] = deque()
         self._wake = asyncio.Event()
-        wiring.beside(self._run)
+        context.add_task(self._run)
 
     def plan(self, key: Key) -> None:
         """Plan the budget in `TERMINATION_SECONDS`, unless that was scheduled within the last second."""
-        at = self._wiring.clock.monotonic() + TERMINATION_SECONDS
+        at = self._context.clock.monotonic() + TERMINATION_SECONDS
         if not self._due or self._due[-1].key != key or self._due[-1].at < at - 1:
             self._due.append(_Due(at, key))
             self._wake.set()
 
     async def _run(self) -> None:
-        clock = self._wiring.clock
+        clock = self._context.clock
         while True:
             while self._due:
                 await clock.sleep(max(self._due[0].at - clock.monotonic(), 0))
-                self._wiring.again(*self._due.popleft().key)
+                self._context.requeue(*self._due.popleft().key)
             await self._wake.wait()
             self._wake.clear()
 

@@ -42,11 +42,11 @@ _decode = msgspec.json.Decoder(ConfigMap).decode
 class Barriers:
     """Reads the ConfigMaps of pods, by uid of the pod and name of the ConfigMap."""
 
-    def __init__(self, get: Get, clock: Clock, again: Callable[[str, str], None]) -> None:
-        """Take `get`, which reads an object, and `again`, which plans the asking pod again."""
+    def __init__(self, get: Get, clock: Clock, requeue: Callable[[str, str], None]) -> None:
+        """Take `get`, which reads an object, and `requeue`, which plans the asking pod again."""
         self._get = get
         self._clock = clock
-        self._questions = Questions(self._read, clock, again)
+        self._questions = Questions(self._read, clock, requeue)
         self.forget, self.run = self._questions.forget, self._questions.run
 
     def of(self, pod: Pod, key: str) -> Barrier | None:

@@ -5,10 +5,10 @@ An index holds the pods that start their containers in order, so all others cost
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import CONFIG_MAP, POD
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Access, Trigger, Watch
-from flotilla_common.control.wiring import Wiring
 from flotilla_sidecar.launchpriority.barriers import Barriers
 from flotilla_sidecar.launchpriority.launch import is_launching, key_of
 from flotilla_sidecar.launchpriority.plan import LaunchSnapshot, plan, unproven
@@ -23,10 +23,10 @@ PODS = Watch(POD, Pod, indexes={LAUNCHING: lambda pod: (LAUNCHING,) if is_launch
 class Gatherer:
     """Builds the snapshot of one pod."""
 
-    def __init__(self, wiring: Wiring) -> None:
-        self._pods = wiring.table(PODS)
-        self._barriers = Barriers(wiring.get, wiring.clock, wiring.again)
-        wiring.beside(self._barriers.run)
+    def __init__(self, context: ControllerContext) -> None:
+        self._pods = context.table(PODS)
+        self._barriers = Barriers(context.get, context.clock, context.requeue)
+        context.add_task(self._barriers.run)
 
     def keys(self) -> list[Key]:
         """Return the pods that are starting their containers in order."""
@@ -57,7 +57,7 @@ CONTROLLER = ControllerSpec(
     access=(Access(CONFIG_MAP, ("create", "get", "patch")),),
     workers=WORKERS,
     off=lambda settings, gates: "",
-    build=lambda wiring, options: Gatherer(wiring),
+    build=lambda context, options: Gatherer(context),
     triggers=lambda gatherer: [Trigger(PODS, _concerned)],
     keys=Gatherer.keys,
     plan=plan,

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import controller_of, group_of
 from flotilla_common.api.resources import POD, Resource
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Trigger, Watch
-from flotilla_common.control.wiring import Wiring
 from flotilla_sidecar.podreadiness.plan import PodSnapshot, plan, waits_for_condition
 
 PODS = Watch(POD, Pod, subresources=("status",))
@@ -23,10 +23,10 @@ WAITING = "waiting"
 class Gatherer:
     """Finds the pods that wait for their condition."""
 
-    def __init__(self, wiring: Wiring, merging: Iterable[Resource]) -> None:
+    def __init__(self, context: ControllerContext, merging: Iterable[Resource]) -> None:
         """Leave pods of `merging` kinds to their controllers, if those are served."""
-        self._left_out = {(kind.group, kind.kind) for kind in merging if wiring.settings.serves(kind.kind)}
-        self._pods = wiring.table(PODS)
+        self._left_out = {(kind.group, kind.kind) for kind in merging if context.settings.serves(kind.kind)}
+        self._pods = context.table(PODS)
         self._pods.add_index(WAITING, lambda pod: (WAITING,) if self.concerns(pod) else ())
 
     def concerns(self, pod: Pod) -> bool:
@@ -66,7 +66,7 @@ def pod_readiness(*merging: Resource) -> ControllerSpec[PodSnapshot, Gatherer]:
         wakes_itself=False,
         workers=WORKERS,
         off=lambda settings, gates: "",
-        build=lambda wiring, options: Gatherer(wiring, merging),
+        build=lambda context, options: Gatherer(context, merging),
         triggers=lambda gatherer: [Trigger(PODS, gatherer.of_pod)],
         keys=Gatherer.keys,
         plan=plan,

@@ -16,10 +16,10 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
     ResourceDistribution,
 )
 from flotilla_common.api.resources import NAMESPACE, Resource
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Trigger, Watch
-from flotilla_common.control.wiring import Wiring
 from flotilla_sidecar.resourcedistribution.content import Copy
 from flotilla_sidecar.resourcedistribution.namespaces import NamespaceSelection
 from flotilla_sidecar.resourcedistribution.plan import plan
@@ -67,13 +67,13 @@ COPIES = {
 class Gatherer:
     """Builds the snapshot of one ResourceDistribution."""
 
-    def __init__(self, wiring: Wiring) -> None:
-        self._wiring = wiring
-        self._distributions = wiring.table(DISTRIBUTIONS)
-        self._namespaces = wiring.table(NAMESPACES)
-        self._copies = {resource: wiring.table(watch) for resource, watch in COPIES.items()}
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._distributions = context.table(DISTRIBUTIONS)
+        self._namespaces = context.table(NAMESPACES)
+        self._copies = {resource: context.table(watch) for resource, watch in COPIES.items()}
         self._named = {
-            resource: wiring.named(watch, partial(self._wanted, resource), partial(self._read, resource))
+            resource: context.named(watch, partial(self._wanted, resource), partial(self._read, resource))
             for resource, watch in COPIES.items()
         }
 
@@ -97,13 +97,13 @@ class Gatherer:
 
     def _wanted(self, resource: Resource) -> set[str]:
         """Return the names of sources whose ResourceDistributions this replica serves."""
-        served = (one for one in self._distributions if self._wiring.owns(*one.metadata.key))
+        served = (one for one in self._distributions if self._context.owns(*one.metadata.key))
         return {name for one in served for kind, name in source_of(one) if kind == resource.kind}
 
     def _read(self, resource: Resource, name: str) -> None:
         """Plan again once the objects of that name have been read, or cannot be."""
         for key in self._about(resource, name):
-            self._wiring.again(*key)
+            self._context.requeue(*key)
 
     def _about(self, resource: Resource, name: str) -> list[Key]:
         return [one.metadata.key for one in self._distributions.by_index(SOURCE, (resource.kind, name))]
@@ -120,12 +120,12 @@ class Gatherer:
         return [one.metadata.key for one in self._distributions if _is_concerned(one, old, new)]
 
 
-async def read_copies(wiring: Wiring, key: Key) -> None:
+async def read_copies(context: ControllerContext, key: Key) -> None:
     """Read all objects of the source's name, after a write of unknown outcome. Raises ApiError or Unreachable."""
-    distribution = wiring.table(DISTRIBUTIONS).get(*key)
+    distribution = context.table(DISTRIBUTIONS).get(*key)
     if distribution is not None:
         for kind, name in source_of(distribution):
-            await wiring.read_named(next(one for one in DISTRIBUTED if one.kind == kind), name)
+            await context.read_named(next(one for one in DISTRIBUTED if one.kind == kind), name)
 
 
 def _state(namespace: Namespace | None) -> object:
@@ -143,7 +143,7 @@ CONTROLLER = ControllerSpec(
     name="resourcedistribution-controller",
     primary=DISTRIBUTIONS,
     watches=(NAMESPACES, *COPIES.values()),
-    build=lambda wiring, options: Gatherer(wiring),
+    build=lambda context, options: Gatherer(context),
     triggers=lambda gatherer: [
         Trigger(NAMESPACES, gatherer.of_namespace),
         *(Trigger(watch, partial(gatherer.of_copy, resource)) for resource, watch in COPIES.items()),

@@ -13,10 +13,10 @@ from flotilla_common.api.kinds.sidecarset.records import injected
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet
 from flotilla_common.api.resources import NAMESPACE, POD, REVISION
 from flotilla_common.control import spec
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Trigger, Watch
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
 from flotilla_common.workload.gathering import BUDGETS, BudgetsOfPods
 from flotilla_sidecar.sidecarset.desired import desired_sidecars
@@ -75,13 +75,13 @@ REVISIONS = Watch(
 class Gatherer:
     """Builds the snapshot of one SidecarSet. The events that wake it are listed in sidecarset.md §7.1."""
 
-    def __init__(self, wiring: Wiring, options: Options) -> None:
-        self._sets = wiring.table(SIDECAR_SETS)
-        self._pods = wiring.table(PODS)
-        self._namespaces = wiring.table(NAMESPACES)
-        self._revisions = wiring.table(REVISIONS)
-        self.budgets = BudgetsOfPods(wiring)
-        self._gates = wiring.gates
+    def __init__(self, context: ControllerContext, options: Options) -> None:
+        self._sets = context.table(SIDECAR_SETS)
+        self._pods = context.table(PODS)
+        self._namespaces = context.table(NAMESPACES)
+        self._revisions = context.table(REVISIONS)
+        self.budgets = BudgetsOfPods(context)
+        self._gates = context.gates
         self._options = options
 
     def gather(self, key: Key, memory: Memory) -> SidecarSetSnapshot | None:

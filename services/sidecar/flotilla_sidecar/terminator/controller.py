@@ -6,10 +6,10 @@ An index holds the pods with sidecars that must terminate now, so all others cos
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST, ContainerRecreateRequest
 from flotilla_common.api.resources import NODE, POD
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Trigger, Watch
-from flotilla_common.control.wiring import Wiring
 from flotilla_sidecar.terminator.containers import Ending
 from flotilla_sidecar.terminator.plan import EndingSnapshot, plan, request_name
 
@@ -43,10 +43,10 @@ REQUESTS = Watch(RECREATE_REQUEST, ContainerRecreateRequest, owner=POD, writes=(
 class Gatherer:
     """Builds the snapshot of one pod."""
 
-    def __init__(self, wiring: Wiring) -> None:
-        self._pods = wiring.table(PODS)
-        self._nodes = wiring.table(NODES)
-        self._requests = wiring.table(REQUESTS)
+    def __init__(self, context: ControllerContext) -> None:
+        self._pods = context.table(PODS)
+        self._nodes = context.table(NODES)
+        self._requests = context.table(REQUESTS)
 
     def keys(self) -> list[Key]:
         """Return the pods with sidecars that must terminate now."""
@@ -82,7 +82,7 @@ CONTROLLER = ControllerSpec(
     watches=(NODES, REQUESTS),
     workers=lambda settings: settings.sidecarterminator_workers,
     off=lambda settings, gates: "" if gates.on(GATE) else f"off: gate {GATE}",
-    build=lambda wiring, options: Gatherer(wiring),
+    build=lambda context, options: Gatherer(context),
     triggers=lambda gatherer: [Trigger(PODS, _concerned), Trigger(NODES, gatherer.of_node)],
     keys=Gatherer.keys,
     plan=plan,

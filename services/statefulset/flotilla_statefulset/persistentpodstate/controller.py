@@ -16,12 +16,12 @@ from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSe
 from flotilla_common.api.meta import Object, controller_of, group_of, metadata_of
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, CONFIG_MAP, NODE, POD, Resource
 from flotilla_common.clock import Clock
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.customkinds import CustomKinds, GroupKind
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.questions import Get, Questions
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Trigger, Watch
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.mirror.table import Table
 from flotilla_statefulset.persistentpodstate.generate import asking_among, asks
 from flotilla_statefulset.persistentpodstate.plan import plan
@@ -81,29 +81,29 @@ CONFIGURATIONS = Watch(CONFIG_MAP, ConfigMap, private="namespace")
 class Gatherer:
     """Builds the snapshot of one PersistentPodState, or of a name for which a workload requests one."""
 
-    def __init__(self, wiring: Wiring) -> None:
-        self._wiring = wiring
-        self._states = wiring.table(STATES)
-        self._pods = wiring.table(PODS)
-        self._nodes = wiring.table(NODES)
-        self._configurations = wiring.table(CONFIGURATIONS)
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._states = context.table(STATES)
+        self._pods = context.table(PODS)
+        self._nodes = context.table(NODES)
+        self._configurations = context.table(CONFIGURATIONS)
         self._own: Mapping[Resource, Workloads] = {
-            BUILT_IN_STATEFUL_SET: wiring.table(BUILT_IN_SETS),
-            STATEFUL_SET: wiring.table(SETS),
+            BUILT_IN_STATEFUL_SET: context.table(BUILT_IN_SETS),
+            STATEFUL_SET: context.table(SETS),
         }
         self._missed: dict[str, set[Key]] = {}  # nodes that were not found, with the keys that need them
-        self._confirm_reads = ConfirmReads(wiring.get, wiring.clock, wiring.again)
+        self._confirm_reads = ConfirmReads(context.get, context.clock, context.requeue)
         self._custom = CustomKinds(
-            lambda: wiring.api,
+            lambda: context.api,
             NumberedWorkload,
-            wiring.clock,
+            context.clock,
             wanted=self._configured,
             needed=self._needed,
             listener=self._custom_changed,
             changed=self._kind_changed,
         )
-        wiring.beside(self._confirm_reads.run)
-        wiring.beside(self._custom.run)
+        context.add_task(self._confirm_reads.run)
+        context.add_task(self._custom.run)
 
     def keys(self) -> list[Key]:
         """Return every PersistentPodState, and every workload that requests one."""
@@ -142,7 +142,7 @@ class Gatherer:
         return [self._workload(resource, obj) for resource, obj in found if obj is not None]
 
     def _workload(self, resource: Resource, obj: Object) -> Workload:
-        return workload_of(resource, obj, self._wiring.gates)
+        return workload_of(resource, obj, self._context.gates)
 
     def _rival(self, key: Key, namesakes: Sequence[Workload]) -> str:
         """Return the name of another PersistentPodState for the namesake that would get this one; else ""."""
@@ -185,7 +185,7 @@ class Gatherer:
 
     def _configured(self) -> list[CustomWorkload]:
         """Return the kinds that the ConfigMap names; none if it is unreadable, which admission reports."""
-        found = self._configurations.get(self._wiring.settings.namespace, CONFIGURATION)
+        found = self._configurations.get(self._context.settings.namespace, CONFIGURATION)
         try:
             return custom_workloads({} if found is None else found.data)
         except ValueError:
@@ -227,12 +227,12 @@ class Gatherer:
 
     def _custom_changed(self, resource: Resource, old: Object | None, new: Object | None) -> None:
         for key in self.of_workload(resource, old, new):
-            self._wiring.again(*key)
+            self._context.requeue(*key)
 
     def _kind_changed(self, kind: GroupKind) -> None:
         for state in self._states:
             if state.spec.target_ref.identity[:2] == kind:
-                self._wiring.again(*state.metadata.key)
+                self._context.requeue(*state.metadata.key)
 
 
 class Question(NamedTuple):
@@ -251,10 +251,10 @@ class ConfirmReads:
     follow from it are conditional on that version.
     """
 
-    def __init__(self, get: Get, clock: Clock, again: Callable[[str, str], None]) -> None:
-        """Take `get`, which reads an object, and `again`, which plans the asking key again."""
+    def __init__(self, get: Get, clock: Clock, requeue: Callable[[str, str], None]) -> None:
+        """Take `get`, which reads an object, and `requeue`, which plans the asking key again."""
         self._get = get
-        self._questions = Questions(self._read, clock, again)
+        self._questions = Questions(self._read, clock, requeue)
         self.forget, self.run = self._questions.forget, self._questions.run
 
     def of(self, state: PersistentPodState, resource: Resource, name: str) -> ConfirmedRead | None:
@@ -271,7 +271,7 @@ CONTROLLER = ControllerSpec(
     name="persistentpodstate-controller",
     primary=STATES,
     watches=(BUILT_IN_SETS, SETS, PODS, NODES, CONFIGURATIONS),
-    build=lambda wiring, options: Gatherer(wiring),
+    build=lambda context, options: Gatherer(context),
     triggers=lambda gatherer: [
         Trigger(STATES, gatherer.of_rival),
         Trigger(BUILT_IN_SETS, partial(gatherer.of_workload, BUILT_IN_STATEFUL_SET)),

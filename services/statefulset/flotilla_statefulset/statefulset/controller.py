@@ -14,10 +14,10 @@ from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSe
 from flotilla_common.api.meta import Object, controller_of
 from flotilla_common.api.resources import CLAIM, POD, STORAGE_CLASS
 from flotilla_common.control import spec
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Trigger, Watch, owned
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.workload.gathering import (
     BUDGETS,
     BudgetsOfPods,
@@ -96,15 +96,15 @@ PULL_JOBS = watch_pulls(STATEFUL_SET, gate="PreDownloadImageForInPlaceUpdate")
 class Gatherer:
     """Builds the snapshot of one StatefulSet from the mirror's tables."""
 
-    def __init__(self, wiring: Wiring, options: Options) -> None:
-        self._sets = wiring.table(STATEFUL_SETS)
-        self._pods = wiring.table(PODS)
-        self._claims = wiring.table(CLAIMS)
-        self._revisions = wiring.table(REVISIONS)
-        self._storage_classes = wiring.table(STORAGE_CLASSES)
-        self._pulls_ahead = PullsAhead(wiring, PULL_JOBS, STATEFUL_SET)
-        self.budgets = BudgetsOfPods(wiring)
-        self._gates = wiring.gates
+    def __init__(self, context: ControllerContext, options: Options) -> None:
+        self._sets = context.table(STATEFUL_SETS)
+        self._pods = context.table(PODS)
+        self._claims = context.table(CLAIMS)
+        self._revisions = context.table(REVISIONS)
+        self._storage_classes = context.table(STORAGE_CLASSES)
+        self._pulls_ahead = PullsAhead(context, PULL_JOBS, STATEFUL_SET)
+        self.budgets = BudgetsOfPods(context)
+        self._gates = context.gates
         self._options = options
 
     def gather(self, key: Key, memory: Memory) -> StatefulSetSnapshot | None:

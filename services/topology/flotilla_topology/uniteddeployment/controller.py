@@ -9,6 +9,7 @@ from flotilla_common.api.meta import LabelSelector, Object, ObjectMeta, controll
 from flotilla_common.api.resources import POD, REPLICA_SET, REVISION
 from flotilla_common.api.selectors import Selector
 from flotilla_common.api.workload import CONTROLLED, Workload, controller_uid
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import (
@@ -21,7 +22,6 @@ from flotilla_common.control.watches import (
     owned,
     owner_keys,
 )
-from flotilla_common.control.wiring import Wiring
 from flotilla_topology.uniteddeployment.children import DEPLOYMENTS, KINDS, ChildKind, kind_of, subset_of
 from flotilla_topology.uniteddeployment.plan import plan
 from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
@@ -65,12 +65,12 @@ REVISIONS = Watch(
 class Gatherer:
     """Builds the snapshot of one UnitedDeployment from the mirror's tables."""
 
-    def __init__(self, wiring: Wiring) -> None:
-        self._owners = wiring.table(UNITED_DEPLOYMENTS)
-        self._workloads = {name: wiring.table(watch) for name, watch in WORKLOADS.items()}
-        self._replica_sets = wiring.table(REPLICA_SETS)
-        self._pods = wiring.table(PODS)
-        self._revisions = wiring.table(REVISIONS)
+    def __init__(self, context: ControllerContext) -> None:
+        self._owners = context.table(UNITED_DEPLOYMENTS)
+        self._workloads = {name: context.table(watch) for name, watch in WORKLOADS.items()}
+        self._replica_sets = context.table(REPLICA_SETS)
+        self._pods = context.table(PODS)
+        self._revisions = context.table(REVISIONS)
 
     def gather(self, key: Key, memory: Memory) -> UnitedDeploymentSnapshot | None:
         """Return the UnitedDeployment and its surroundings; None when it does not exist."""
@@ -163,7 +163,7 @@ CONTROLLER = ControllerSpec(
     name="uniteddeployment-controller",
     primary=UNITED_DEPLOYMENTS,
     watches=(*WORKLOADS.values(), REPLICA_SETS, PODS, REVISIONS),
-    build=lambda wiring, options: Gatherer(wiring),
+    build=lambda context, options: Gatherer(context),
     triggers=lambda gatherer: [
         Trigger(PODS, gatherer.of_pod),
         Trigger(REPLICA_SETS, gatherer.of_replica_set),

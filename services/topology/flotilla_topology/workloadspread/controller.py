@@ -15,10 +15,10 @@ from flotilla_common.api.meta import Object, controller_of
 from flotilla_common.api.resources import DEPLOYMENT, NODE, POD, REPLICA_SET, Resource
 from flotilla_common.api.workload import CONTROLLED, Workload, controller_uid
 from flotilla_common.control import spec
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Trigger, Watch
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
 from flotilla_topology.workloadspread.custom import CONFIGURATIONS, TARGET, CustomTarget, CustomTargets, Unknown
 from flotilla_topology.workloadspread.plan import plan
@@ -68,13 +68,13 @@ NODES = Watch(NODE, Node, concerns=lambda spread, node: True)
 class Gatherer:
     """Builds the snapshot of one WorkloadSpread from the mirror's tables."""
 
-    def __init__(self, wiring: Wiring, options: Options) -> None:
-        self._spreads = wiring.table(SPREADS)
-        self._workloads = {resource: wiring.table(watch) for resource, watch in WORKLOADS.items()}
-        self._pods = wiring.table(PODS)
-        self._nodes = wiring.table(NODES)
+    def __init__(self, context: ControllerContext, options: Options) -> None:
+        self._spreads = context.table(SPREADS)
+        self._workloads = {resource: context.table(watch) for resource, watch in WORKLOADS.items()}
+        self._pods = context.table(PODS)
+        self._nodes = context.table(NODES)
         self._options = options
-        self.custom = CustomTargets(wiring, self._spreads)
+        self.custom = CustomTargets(context, self._spreads)
 
     def gather(self, key: Key, memory: Memory) -> WorkloadSpreadSnapshot | None:
         """Return the WorkloadSpread and its surroundings; None when it does not exist."""

@@ -24,11 +24,11 @@ from flotilla_common.api.kinds.workloadspread.types import WorkloadSpread
 from flotilla_common.api.meta import Model, ObjectMeta, controller_of, group_of
 from flotilla_common.api.resources import CONFIG_MAP, Resource
 from flotilla_common.api.selectors import Selector
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.customkinds import CustomKinds
 from flotilla_common.control.keystate import Key
 from flotilla_common.control.questions import Questions
 from flotilla_common.control.watches import Watch
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.mirror.table import Table
 
 TARGET = "target"
@@ -71,22 +71,22 @@ class Question(NamedTuple):
 class CustomTargets:
     """The workloads of configured kinds that WorkloadSpreads target."""
 
-    def __init__(self, wiring: Wiring, spreads: Table[WorkloadSpread]) -> None:
-        self._wiring = wiring
+    def __init__(self, context: ControllerContext, spreads: Table[WorkloadSpread]) -> None:
+        self._context = context
         self._spreads = spreads
-        self._configurations = wiring.table(CONFIGURATIONS)
-        self._selectors = Questions(self._read_selector, wiring.clock, wiring.again)
+        self._configurations = context.table(CONFIGURATIONS)
+        self._selectors = Questions(self._read_selector, context.clock, context.requeue)
         self._kinds = CustomKinds(
-            lambda: wiring.api,
+            lambda: context.api,
             CustomTarget,
-            wiring.clock,
+            context.clock,
             wanted=self._wanted,
             needed=lambda kind: [(one.metadata.namespace, one.spec.target_ref.name) for one in self._about(kind)],
             listener=self._changed,
             changed=self._kind_changed,
         )
-        wiring.beside(self._selectors.run)
-        wiring.beside(self._kinds.run)
+        context.add_task(self._selectors.run)
+        context.add_task(self._kinds.run)
 
     def find(self, spread: WorkloadSpread) -> CustomTarget | None:
         """Return the workload; None if it does not exist. Raises Unknown."""
@@ -130,7 +130,7 @@ class CustomTargets:
 
     def _named(self) -> list[CustomWorkload]:
         """Return the kinds that the ConfigMap names; none if it is unreadable, which admission reports."""
-        found = self._configurations.get(self._wiring.settings.namespace, CONFIGURATION)
+        found = self._configurations.get(self._context.settings.namespace, CONFIGURATION)
         try:
             return custom_workloads({} if found is None else found.data)
         except ValueError:
@@ -150,7 +150,7 @@ class CustomTargets:
 
     async def _read_selector(self, key: Key, question: Question) -> Selector:
         """Read the selector of a workload's scale; an empty one if it has none. Raises ApiError, Unreachable."""
-        body = await found_or_none(self._wiring.api.get(question.resource, key[0], question.name, "scale"))
+        body = await found_or_none(self._context.api.get(question.resource, key[0], question.name, "scale"))
         scale: Json = {} if body is None else msgspec.json.decode(body, type=Json)
         try:
             return Selector.read(text(member(scale, "status").get("selector")))
@@ -163,7 +163,7 @@ class CustomTargets:
         workload = new or old
         for spread in self._about_one(resource, workload) if workload is not None else ():
             if old is None or new is None or self._seen(spread, old) != self._seen(spread, new):
-                self._wiring.again(*spread.metadata.key)
+                self._context.requeue(*spread.metadata.key)
 
     def _seen(self, spread: WorkloadSpread, workload: CustomTarget) -> tuple[object, ...]:
         """Return the fields of a workload that a WorkloadSpread depends on."""
@@ -175,7 +175,7 @@ class CustomTargets:
 
     def _kind_changed(self, kind: GroupKind) -> None:
         for spread in self._about(kind):
-            self._wiring.again(*spread.metadata.key)
+            self._context.requeue(*spread.metadata.key)
 
     def of_configuration(self, old: ConfigMap | None, new: ConfigMap | None) -> list[Key]:
         return [spread.metadata.key for spread in self._spreads if _kind(spread) not in BUILT_IN]

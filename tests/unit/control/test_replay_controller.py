@@ -10,14 +10,14 @@ from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control import spec
-from flotilla_common.control.inbox import StatusReports
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.offline import OfflineController, Planning
 from flotilla_common.control.plan import Plan
+from flotilla_common.control.replay_controller import Planning, ReplayController
+from flotilla_common.control.report_buffer import StatusReports
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch, owned
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.kube.interface import Unreachable
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import Report
@@ -61,13 +61,13 @@ class Snap(msgspec.Struct, frozen=True):
 
 
 class Gatherer:
-    """Keeps its wiring for tests to look at."""
+    """Keeps its context for tests to look at."""
 
-    def __init__(self, wiring: Wiring, options: Options | None) -> None:
-        self.wiring = wiring
+    def __init__(self, context: ControllerContext, options: Options | None) -> None:
+        self.context = context
         self.options = options
-        self.sets, self.pods = wiring.table(SETS), wiring.table(PODS)
-        wiring.beside(_never)
+        self.sets, self.pods = context.table(SETS), context.table(PODS)
+        context.add_task(_never)
 
     def keys(self) -> list[Key]:
         return []
@@ -78,7 +78,7 @@ class Gatherer:
             return None
         return Snap(
             subject=ObjectRef.of(CLONE_SET, found.metadata),
-            reported=self.wiring.reported(found),
+            reported=self.context.reported(found),
             owned=len(owned(self.pods, CLONE_SET, found.metadata)),
             options=self.options,
         )
@@ -115,10 +115,10 @@ class Bench:
             **members,
         )
         self.tables = Tables()
-        self.controller = OfflineController(declared, self.tables, planning or Planning(), FakeClock())
+        self.controller = ReplayController(declared, self.tables, planning or Planning(), FakeClock())
 
-    def _build(self, wiring: Wiring, options: Any) -> Gatherer:
-        self.gatherers.append(Gatherer(wiring, options))
+    def _build(self, context: ControllerContext, options: Any) -> Gatherer:
+        self.gatherers.append(Gatherer(context, options))
         return self.gatherers[-1]
 
     def _plan(self, snapshot: Snap, now: datetime) -> Plan:
@@ -128,8 +128,8 @@ class Bench:
         return Plan(numbers={"owned": snapshot.owned})
 
     @property
-    def wiring(self) -> Wiring:
-        return self.gatherers[0].wiring
+    def context(self) -> ControllerContext:
+        return self.gatherers[0].context
 
     def put(self, version: int = 1, kind: str = "") -> None:
         meta = {"name": "web", "namespace": "ns", "uid": "u", "resourceVersion": str(version)}
@@ -170,26 +170,26 @@ def test_options_are_those_that_were_recorded() -> None:
 @pytest.mark.parametrize("on", [False, True])
 def test_gates_decide_what_was_watched(on: bool) -> None:
     bench = Bench(Planning(gates=f"{GATE}={str(on).lower()}"))
-    assert bench.wiring.gates.on(GATE) is on
-    assert bench.wiring.watched(PODS) is on
+    assert bench.context.gates.on(GATE) is on
+    assert bench.context.watched(PODS) is on
     assert bench.tables.made.keys() == {CLONE_SET, NODE} | ({POD} if on else set())
     bench.put()
     assert bench.controller.decide(KEY, Memory(), NOW) is not None
-    assert list(bench.wiring.table(PODS)) == []
+    assert list(bench.context.table(PODS)) == []
 
 
 async def test_what_is_not_in_the_recording_does_not_exist() -> None:
-    wiring = Bench().wiring
-    assert wiring.confirm_deleted(SETS, KEY, "u", KEY)
+    context = Bench().context
+    assert context.confirm_deleted(SETS, KEY, "u", KEY)
     bench = Bench()
     bench.put()
-    assert not bench.wiring.confirm_deleted(SETS, KEY, "u", KEY)
-    assert bench.wiring.confirm_deleted(SETS, KEY, "another", KEY)
-    for asked in (wiring.read, wiring.get):
+    assert not bench.context.confirm_deleted(SETS, KEY, "u", KEY)
+    assert bench.context.confirm_deleted(SETS, KEY, "another", KEY)
+    for asked in (context.read, context.get):
         with pytest.raises(Unreachable, match="a recording has no apiserver"):
             await asked(CLONE_SET, *KEY)
-    assert wiring.owns(*KEY)
-    wiring.again(*KEY)
+    assert context.owns(*KEY)
+    context.requeue(*KEY)
 
 
 @pytest.mark.parametrize(

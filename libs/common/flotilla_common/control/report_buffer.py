@@ -12,9 +12,9 @@ from typing import Generic, TypeVar
 import msgspec
 
 from flotilla_common.api.meta import Object
+from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key
 from flotilla_common.control.watches import Watch
-from flotilla_common.control.wiring import Wiring
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.node.lookups import Lookups, TooOften
 from flotilla_common.node.reports import Answer, Report
@@ -58,14 +58,14 @@ class _Waiting(Generic[R]):
         self.superseded = False
 
 
-class Inbox(Generic[T, R]):
+class ReportBuffer(Generic[T, R]):
     """The last report about each object that is not in its status yet."""
 
-    def __init__(self, wiring: Wiring, watch: Watch[T], reports: StatusReports[T, R]) -> None:
-        self._wiring = wiring
+    def __init__(self, context: ControllerContext, watch: Watch[T], reports: StatusReports[T, R]) -> None:
+        self._context = context
         self._resource = watch.resource
-        self._table = wiring.table(watch)
-        self._lookups = Lookups(wiring.read)
+        self._table = context.table(watch)
+        self._lookups = Lookups(context.read)
         self._reports = reports
         self._waiting: dict[Key, _Waiting[R]] = {}
         self._table.listen(self._on_change)
@@ -78,7 +78,7 @@ class Inbox(Generic[T, R]):
     async def receive(self, sender: Sender, report: R) -> Answer | None:
         """Return the answer to a report; None if another replica has to answer."""
         key = self._reports.key(sender)
-        if not self._wiring.owns(*key):
+        if not self._context.owns(*key):
             return None
         if why := self._reports.refusal(sender, report):
             return Answer(why=why)
@@ -136,18 +136,18 @@ class Inbox(Generic[T, R]):
                 return gone(waiting.report)
             if self._absorbed(obj, waiting.report):
                 return Answer(accepted=True, resource_version=obj.metadata.resource_version)
-            if not self._wiring.owns(*key):
+            if not self._context.owns(*key):
                 return None
             if not planned:
                 planned = True
-                self._wiring.again(*key)
+                self._context.requeue(*key)
             await waiting.changed.wait()
             waiting.changed.clear()
             if waiting.superseded:
                 return Answer(why="superseded by a newer report about the same object", again=True)
 
     def _absorbed(self, obj: T, report: R) -> bool:
-        return self._reports.absorbed(obj, report, self._wiring.clock.now())
+        return self._reports.absorbed(obj, report, self._context.clock.now())
 
     def _on_change(self, old: T | None, new: T | None) -> None:
         obj = new or old

@@ -1,4 +1,7 @@
-"""The inputs of gatherers and responders for unit tests: fakes of their `Wiring` and `Answering` over plain tables."""
+"""The controller context and the responder context of unit tests, over plain tables.
+
+See `flotilla_common.control.controller_context`.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
@@ -8,6 +11,7 @@ import msgspec
 
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
+from flotilla_common.control.controller_context import Handler
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.fence import Fence
@@ -15,7 +19,6 @@ from flotilla_common.control.keystate import Key
 from flotilla_common.control.plan import Outcome, OutcomeKind
 from flotilla_common.control.spec import ControllerSpec, Gatherer
 from flotilla_common.control.watches import Trigger, Watch
-from flotilla_common.control.wiring import Handler
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_common.mirror.named import Followed
@@ -33,8 +36,8 @@ TURNS = 20
 """Turns of the event loop: more than a fake needs to answer."""
 
 
-class FakeWiring:
-    """A wiring whose tables tests fill with `put` after the gatherer was built, and whose other answers they set."""
+class FakeContext:
+    """A context whose tables tests fill with `put` after the gatherer was built, and whose other answers they set."""
 
     def __init__(self, *, gates: str = "", unwatched: Collection[Resource] = ()) -> None:
         self.gates = Gates.parse(gates)
@@ -110,7 +113,7 @@ class FakeWiring:
         if self.watched(trigger.watch):
             self.table(trigger.watch).listen(lambda old, new: self.woken.extend(trigger.keys(old, new)))
 
-    def again(self, namespace: str, name: str) -> None:
+    def requeue(self, namespace: str, name: str) -> None:
         self.replanned.append((namespace, name))
 
     def confirm_deleted(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
@@ -136,7 +139,7 @@ class FakeWiring:
     def reported(self, obj: Object) -> Report | None:
         return self.reports.get(obj.metadata.name)
 
-    def beside(self, task: Callable[[], Awaitable[None]], /) -> None:
+    def add_task(self, task: Callable[[], Awaitable[None]], /) -> None:
         self.tasks.append(task)
 
     async def work(self) -> None:
@@ -179,17 +182,17 @@ class FakeNamed:
 
 
 class _Recorder(msgspec.Struct, frozen=True):
-    wiring: FakeWiring
+    context: FakeContext
     component: str
 
     def record(self, subject: Any, event: Any, error: str = "") -> None:
-        self.wiring.events.append((self.component, subject, event))
+        self.context.events.append((self.component, subject, event))
 
 
 class _Executor(msgspec.Struct, frozen=True):
-    wiring: FakeWiring
+    context: FakeContext
 
     async def single(self, subject: Any, action: Any, fence: Fence, trace: str) -> Outcome:
         assert fence.may_send()
-        self.wiring.writes.append(action)
-        return self.wiring.outcome
+        self.context.writes.append(action)
+        return self.context.outcome

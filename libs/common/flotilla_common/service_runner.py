@@ -26,12 +26,12 @@ from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.leases import LeaseTerms
 from flotilla_common.control.limiter import Limiter
 from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.offline import Planning
 from flotilla_common.control.queue import Backoff
+from flotilla_common.control.replay_controller import Planning
 from flotilla_common.control.shards import Shards
-from flotilla_common.control.spec import ControllerSpec, Gatherer, Part, Responder
+from flotilla_common.control.spec import Component, ControllerSpec, Gatherer, Responder
 from flotilla_common.kube.installed import until_installed
-from flotilla_common.live import LiveWiring
+from flotilla_common.live import LiveContext
 from flotilla_common.mirror.intake import OnUndecodable, Undecodable
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.service import Context, Service
@@ -46,18 +46,20 @@ LAST_EVENTS_SECONDS = 1.0
 """The time that a stopping service then spends on writing pending events."""
 
 
-def controller_service(name: str, parts: Sequence[Part]) -> Service:
-    """Return the service that runs these parts."""
+def controller_service(name: str, components: Sequence[Component]) -> Service:
+    """Return the service that runs these components."""
 
     async def run(context: Context) -> None:
-        assembly = Assembly(context)
-        for part in parts:
-            await assembly.serve(part)
-        await assembly.run()
+        runner = ServiceRunner(context)
+        for component in components:
+            await runner.serve(component)
+        await runner.run()
 
-    answers = [kind for part in parts for kind in part.answers]
+    answers = [kind for component in components for kind in component.answers]
     permissions = service_permissions(name, answers)
-    return Service(name, run, parts=tuple(parts), access=tuple(access_of(parts)), permissions=permissions)
+    return Service(
+        name, run, components=tuple(components), access=tuple(access_of(components)), permissions=permissions
+    )
 
 
 class _Served(msgspec.Struct, frozen=True):
@@ -69,8 +71,8 @@ class _Served(msgspec.Struct, frozen=True):
     report: OnUndecodable
 
 
-class Assembly:
-    """The running parts of one service."""
+class ServiceRunner:
+    """The running components of one service."""
 
     def __init__(self, context: Context) -> None:
         settings = context.settings
@@ -94,42 +96,42 @@ class Assembly:
         self._journal = Journal(context.bus, context.clock, context.service, context.replica, context.tracer)
         self._limiter = Limiter(context.clock, most=settings.kube_max_writes)
         self._served: list[_Served] = []
-        self._parts = 0
+        self._components = 0
         self._recorders: list[Recorder] = []
-        self._beside: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        self._tasks: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._planning: dict[str, Planning] = {}  # by the plural of the kind, for recordings
         self._server_version = ""
 
-    async def serve(self, part: Part) -> None:
-        """Run the part unless settings or gates disable it. Must be called before `run`.
+    async def serve(self, component: Component) -> None:
+        """Run the component unless settings or gates disable it. Must be called before `run`.
 
         Raises BusError if the bus cannot register its responders.
         """
         context = self.context
-        if why := part.why_off(context.settings, context.gates):
-            context.health.ready(part.name, ok=True, why=why)
-            context.log.warning("controller is disabled", controller=part.name, why=why)
+        if why := component.why_off(context.settings, context.gates):
+            context.health.ready(component.name, ok=True, why=why)
+            context.log.warning("controller is disabled", controller=component.name, why=why)
             return
-        self._parts += 1
-        wiring = LiveWiring(
+        self._components += 1
+        live_context = LiveContext(
             context,
             self.mirror,
             self.shards,
-            beside=self._beside.append,
+            add_task=self._tasks.append,
             recorder=self._recorder,
             executor=self._executor,
         )
-        for watch in part.all_watches:
-            await wiring.watch(watch)
-        if isinstance(part, Responder):
-            await part.build(wiring)
+        for watch in component.all_watches:
+            await live_context.watch(watch)
+        if isinstance(component, Responder):
+            await component.build(live_context)
         else:
-            await self._serve_controller(part, wiring)
+            await self._serve_controller(component, live_context)
 
     async def run(self) -> None:
         """Start everything in order, work until cancelled, then shut down in order."""
         context = self.context
-        if not self._parts:
+        if not self._components:
             await self._idle()
         self.shards.on_change(lambda _: self.mirror.resync(self._consistent()), self._serve_shards)
         self._plan_again_when_kinds_come()
@@ -145,7 +147,7 @@ class Assembly:
             group.create_task(self.mirror.run())
             for recorder in self._recorders:
                 group.create_task(recorder.run())
-            for task in self._beside:
+            for task in self._tasks:
                 group.create_task(task())
             group.create_task(follow_clock(context.clock, self._clock_was_set))
             await self.mirror.synced()
@@ -157,31 +159,35 @@ class Assembly:
             finally:
                 await self._wind_down(working, leading)
 
-    async def _serve_controller(self, spec: ControllerSpec[Any, Any], wiring: LiveWiring) -> None:
+    async def _serve_controller(self, spec: ControllerSpec[Any, Any], live_context: LiveContext) -> None:
         if spec.reports is not None:
-            wiring.receive(spec.primary, spec.reports)
+            live_context.receive(spec.primary, spec.reports)
         options = await self._options(spec)
-        gatherer = spec.build(wiring, options)
+        gatherer = spec.build(live_context, options)
         recorder = self._recorder(spec.name)
-        controller = self._controller(spec, gatherer, wiring, recorder)
-        wiring.attach(controller)
+        controller = self._controller(spec, gatherer, live_context, recorder)
+        live_context.attach(controller)
         for trigger in spec.triggers(gatherer):
-            wiring.enqueue_on(trigger)
+            live_context.enqueue_on(trigger)
         if spec.wakes_itself:
-            wiring.enqueue_changed(spec.primary)
+            live_context.enqueue_changed(spec.primary)
         for watch in spec.watches:
-            wiring.enqueue_owners(watch)
+            live_context.enqueue_owners(watch)
         report = partial(undecodable.report, recorder=recorder, journal=self._journal, shards=self.shards)
         self.mirror.on_undecodable(spec.resource, report)
-        keys = wiring.table(spec.primary).keys if spec.keys is None else partial(spec.keys, gatherer)
+        keys = live_context.table(spec.primary).keys if spec.keys is None else partial(spec.keys, gatherer)
         self._served.append(_Served(spec, controller, keys, report))
         gates = self.context.gates.changes()
         self._planning[spec.resource.plural] = Planning(gates=gates, options=msgspec.to_builtins(options) or {})
         if spec.reports is not None:
-            await wiring.serve_reports(spec.reports)
+            await live_context.serve_reports(spec.reports)
 
     def _controller(
-        self, spec: ControllerSpec[Any, Any], gatherer: Gatherer[Snapshot], wiring: LiveWiring, recorder: Recorder
+        self,
+        spec: ControllerSpec[Any, Any],
+        gatherer: Gatherer[Snapshot],
+        live_context: LiveContext,
+        recorder: Recorder,
     ) -> Controller[Any]:
         context, mirror, settings = self.context, self.mirror, self.context.settings
 
@@ -193,15 +199,15 @@ class Assembly:
             return snapshot
 
         def subject_of(key: Key) -> ObjectRef | None:
-            obj = wiring.table(spec.primary).get(*key)
+            obj = live_context.table(spec.primary).get(*key)
             return None if obj is None else ObjectRef.of(spec.resource, obj.metadata)
 
         async def reread(key: Key) -> None:
             if spec.also_read is not None:
-                await spec.also_read(wiring, key)
+                await spec.also_read(live_context, key)
             await mirror.read(spec.resource, *key)
             for watch in spec.watches:
-                if watch.consistent and wiring.watched(watch):
+                if watch.consistent and live_context.watched(watch):
                     namespace = key[0] if watch.resource.namespaced else ""
                     await mirror.read_owned(watch.resource, mirror.namespace_of(watch.resource) or namespace)
 

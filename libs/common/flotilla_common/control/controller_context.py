@@ -1,6 +1,7 @@
 """The interface between a controller's gatherer and the service: tables, and a few requests and actions.
 
-The running service has one implementation (`flotilla_common.live`), planning from a recording another (`offline`).
+The running service has one implementation (`flotilla_common.live`), planning from a recording another
+(`replay_controller`).
 """
 
 from collections.abc import Awaitable, Callable, Collection, Coroutine
@@ -67,8 +68,8 @@ class Tables(Protocol):
         ...
 
 
-class Wiring(Tables, Protocol):
-    """The wiring of a controller's gatherer."""
+class ControllerContext(Tables, Protocol):
+    """The context of a controller's gatherer."""
 
     @property
     def api(self) -> Api:
@@ -82,7 +83,7 @@ class Wiring(Tables, Protocol):
         """Read an object that is not mirrored. Raises ApiError or Unreachable."""
         ...
 
-    def again(self, namespace: str, name: str) -> None:
+    def requeue(self, namespace: str, name: str) -> None:
         """Plan the object again."""
         ...
 
@@ -108,13 +109,13 @@ class Wiring(Tables, Protocol):
         """Return a node agent's report about the controller's object that may not be in its status yet."""
         ...
 
-    def beside(self, task: Callable[[], Coroutine[Any, Any, None]], /) -> None:
+    def add_task(self, task: Callable[[], Coroutine[Any, Any, None]], /) -> None:
         """Run the task while the service works."""
         ...
 
 
-class Answering(Tables, Protocol):
-    """The wiring of a part of a service that answers requests."""
+class ResponderContext(Tables, Protocol):
+    """The context of a component that answers requests."""
 
     async def answer(self, kind: str, body: type[M], handler: Handler[M], *, by_any_replica: bool = False) -> None:
         """Answer requests of one kind.

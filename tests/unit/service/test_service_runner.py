@@ -10,19 +10,19 @@ from flotilla_common import installed
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import CLAIM, NODE, POD, REVISION, SECRET
-from flotilla_common.assembly import Assembly, controller_service
 from flotilla_common.control import spec
 from flotilla_common.control.controller import Controller
-from flotilla_common.control.inbox import StatusReports
+from flotilla_common.control.controller_context import ControllerContext, ResponderContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.offline import Planning
 from flotilla_common.control.plan import Plan
-from flotilla_common.control.spec import ControllerSpec, Part, Responder
+from flotilla_common.control.replay_controller import Planning
+from flotilla_common.control.report_buffer import StatusReports
+from flotilla_common.control.spec import Component, ControllerSpec, Responder
 from flotilla_common.control.watches import Watch
-from flotilla_common.control.wiring import Answering, Wiring
 from flotilla_common.gates import Gates
 from flotilla_common.node.reports import Report
+from flotilla_common.service_runner import ServiceRunner, controller_service
 from flotilla_common.settings import Settings
 from tests.support.fake_bus import FakeBus
 from tests.unit.service.bench import FakeApi, context
@@ -48,9 +48,9 @@ SETS = Watch(CLONE_SET, Thing, writes=("patch",))
 class Gatherer:
     """A gatherer that returns the existing objects."""
 
-    def __init__(self, wiring: Wiring, options: Options | None) -> None:
+    def __init__(self, live_context: ControllerContext, options: Options | None) -> None:
         self.options = options
-        self.table = wiring.table(SETS)
+        self.table = live_context.table(SETS)
 
     def keys(self) -> list[Key]:
         return [(one.metadata.namespace, one.metadata.name) for one in self.table]
@@ -82,24 +82,24 @@ def body(name: str, version: int = 1, size: object = 0) -> bytes:
     return msgspec.json.encode({"metadata": meta, "size": size})
 
 
-def responder(off: str = "") -> tuple[Responder, list[Answering]]:
-    built: list[Answering] = []
+def responder(off: str = "") -> tuple[Responder, list[ResponderContext]]:
+    built: list[ResponderContext] = []
 
-    async def build(answering: Answering) -> None:
+    async def build(answering: ResponderContext) -> None:
         built.append(answering)
 
     return Responder(name="server", answers=("asks",), off=lambda settings, gates: off, build=build), built
 
 
-async def served(*parts: Part, api: FakeApi | None = None, **settings: Any) -> Assembly:
-    assembly = Assembly(context(api or FakeApi(), **settings))
+async def served(*parts: Component, api: FakeApi | None = None, **settings: Any) -> ServiceRunner:
+    runner = ServiceRunner(context(api or FakeApi(), **settings))
     for part in parts:
-        await assembly.serve(part)
-    return assembly
+        await runner.serve(part)
+    return runner
 
 
-def controller_of(assembly: Assembly) -> Controller[Any]:
-    (one,) = assembly._served
+def controller_of(runner: ServiceRunner) -> Controller[Any]:
+    (one,) = runner._served
     return one.controller
 
 
@@ -114,11 +114,11 @@ def test_a_kind_runs_if_the_setting_names_it_or_nothing() -> None:
 
 async def test_a_part_that_is_off_says_why_and_takes_no_table() -> None:
     server, built = responder(off="off: nobody asks")
-    assembly = await served(SPEC, server, custom_resource_enable="NodeImage")
-    report = assembly.context.health.report()
+    runner = await served(SPEC, server, custom_resource_enable="NodeImage")
+    report = runner.context.health.report()
     assert "[+]sets off: CloneSet is not in CUSTOM_RESOURCE_ENABLE" in report
     assert "[+]server off: nobody asks" in report
-    assert (list(assembly.mirror.resources), built, assembly._served) == ([], [], [])
+    assert (list(runner.mirror.resources), built, runner._served) == ([], [], [])
 
 
 async def test_a_service_of_which_nothing_runs_idles() -> None:
@@ -137,9 +137,9 @@ async def test_a_service_of_which_nothing_runs_idles() -> None:
 
 async def test_a_service_may_only_answer() -> None:
     server, built = responder()
-    assembly = await served(server, custom_resource_enable="NodeImage")
+    runner = await served(server, custom_resource_enable="NodeImage")
     assert len(built) == 1
-    assert (assembly._parts, assembly._served) == (1, [])
+    assert (runner._components, runner._served) == (1, [])
 
 
 async def test_a_controller_is_made_of_its_spec() -> None:
@@ -148,52 +148,52 @@ async def test_a_controller_is_made_of_its_spec() -> None:
         SPEC, name="others", primary=Watch(POD, Thing), off=lambda settings, gates: "", options=options
     )
     api = FakeApi()
-    assembly = await served(SPEC, other, other, api=api, gates="CloneSetShortHash=true", shards=3)
-    assert [one.controller.resource for one in assembly._served] == [CLONE_SET, POD, POD]
-    assert assembly._served[0].controller._workers == 2
+    runner = await served(SPEC, other, other, api=api, gates="CloneSetShortHash=true", shards=3)
+    assert [one.controller.resource for one in runner._served] == [CLONE_SET, POD, POD]
+    assert runner._served[0].controller._workers == 2
     assert api.asked == [("GET", "/version", "")], "asked once, and only for options"
-    assert assembly._planning == {
+    assert runner._planning == {
         "clonesets": Planning(gates="CloneSetShortHash=true"),
         "pods": Planning(gates="CloneSetShortHash=true", options={"version": "v1.36.0", "shards": 3}),
     }
 
 
-async def hold_all(assembly: Assembly) -> None:
+async def hold_all(runner: ServiceRunner) -> None:
     """Let this replica serve every object."""
-    assembly.shards.owns = lambda namespace, name: True  # type: ignore[method-assign]
+    runner.shards.owns = lambda namespace, name: True  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("itself", [True, False])
 async def test_changes_of_objects_are_planned_unless_the_spec_says_who_else_is(itself: bool) -> None:
-    assembly = await served(msgspec.structs.replace(SPEC, wakes_itself=itself, watches=READS))
-    await hold_all(assembly)
-    assembly.mirror.written(CLONE_SET, body("web"))
-    queue = controller_of(assembly).queue
+    runner = await served(msgspec.structs.replace(SPEC, wakes_itself=itself, watches=READS))
+    await hold_all(runner)
+    runner.mirror.written(CLONE_SET, body("web"))
+    queue = controller_of(runner).queue
     assert len(queue) == int(itself)
     owner = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "other", "uid": "u-other"}
     for resource in (POD, CLAIM):
         document = msgspec.json.decode(body("a"))
         document["metadata"]["ownerReferences"] = [owner]
-        assembly.mirror.written(resource, msgspec.json.encode(document))
+        runner.mirror.written(resource, msgspec.json.encode(document))
     assert len(queue) == int(itself) + 1, "only pods are said to have owners of this kind"
 
 
 async def test_what_is_written_without_conditions_is_listed_before_the_first_plan() -> None:
-    assembly = await served(msgspec.structs.replace(SPEC, watches=READS))
-    assert assembly._consistent() == [CLONE_SET, POD, CLAIM, SECRET]
+    runner = await served(msgspec.structs.replace(SPEC, watches=READS))
+    assert runner._consistent() == [CLONE_SET, POD, CLAIM, SECRET]
 
 
 async def test_after_an_unknown_outcome_the_object_and_what_is_written_with_it_are_read() -> None:
     api, read = FakeApi(), list[Key]()
 
-    async def also_read(wiring: Wiring, key: Key) -> None:
+    async def also_read(live_context: ControllerContext, key: Key) -> None:
         read.append(key)
 
     off = msgspec.structs.replace(READS[1], gate="PreDownloadImageForInPlaceUpdate")
     watches = (READS[0], off, *READS[2:])
     declared = msgspec.structs.replace(SPEC, watches=watches, also_read=also_read)
-    assembly = await served(declared, api=api, gates="PreDownloadImageForInPlaceUpdate=false")
-    await controller_of(assembly)._reread(("ns", "web"))
+    runner = await served(declared, api=api, gates="PreDownloadImageForInPlaceUpdate=false")
+    await controller_of(runner)._reread(("ns", "web"))
     assert read == [("ns", "web")]
     assert api.asked == [
         ("get", "clonesets", "ns/web"),
@@ -203,21 +203,21 @@ async def test_after_an_unknown_outcome_the_object_and_what_is_written_with_it_a
 
 
 async def test_nothing_is_planned_with_a_version_that_is_not_the_newest() -> None:
-    assembly = await served(SPEC)
-    gather = controller_of(assembly)._gather
+    runner = await served(SPEC)
+    gather = controller_of(runner)._gather
     assert gather(("ns", "web"), Memory()) is None
-    assembly.mirror.written(CLONE_SET, body("web"))
+    runner.mirror.written(CLONE_SET, body("web"))
     assert gather(("ns", "web"), Memory()) is not None
-    assembly.mirror.written(CLONE_SET, body("web", 2, size="big"))
+    runner.mirror.written(CLONE_SET, body("web", 2, size="big"))
     assert gather(("ns", "web"), Memory()) is None
-    assembly.mirror.written(CLONE_SET, body("web", 3))
+    runner.mirror.written(CLONE_SET, body("web", 3))
     assert gather(("ns", "web"), Memory()) is not None
 
 
 async def test_reports_are_served_once_the_controller_is_there() -> None:
     reports: StatusReports[Thing, Report] = StatusReports(kind="sets", body=Report, absorbed=lambda *_: True)
-    assembly = await served(msgspec.structs.replace(SPEC, reports=reports))
-    servers = cast("FakeBus", assembly.context.bus).servers
+    runner = await served(msgspec.structs.replace(SPEC, reports=reports))
+    servers = cast("FakeBus", runner.context.bus).servers
     assert [(server.subject_filter, server.queue) for server in servers] == [("report.v1.*.sets.>", "")]
 
 
@@ -225,7 +225,7 @@ def test_a_service_declares_what_its_parts_need() -> None:
     server, _ = responder()
     reports: StatusReports[Thing, Report] = StatusReports(kind="sets", body=Report, absorbed=lambda *_: True)
     service = controller_service("test", [msgspec.structs.replace(SPEC, reports=reports), server])
-    assert (service.name, [part.name for part in service.parts]) == ("test", ["sets", "server"])
+    assert (service.name, [part.name for part in service.components]) == ("test", ["sets", "server"])
     assert CLONE_SET in {access.resource for access in service.access}
     assert service.permissions is not None
     assert service.permissions.subscribe == ("_INBOX.test.>", "report.v1.*.sets.>", "report.v1.*.asks.>")
@@ -233,7 +233,7 @@ def test_a_service_declares_what_its_parts_need() -> None:
 
 
 def test_installed_services_are_made_of_the_parts_that_they_show() -> None:
-    found = installed.installed_parts()
+    found = installed.installed_components()
     assert list(found) == sorted(found)
     assert {"cloneset", "jobs"} <= found.keys()
     for name, parts in found.items():

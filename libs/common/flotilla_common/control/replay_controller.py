@@ -15,13 +15,13 @@ from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.controller import failed_plan
-from flotilla_common.control.inbox import Inbox
+from flotilla_common.control.controller_context import Named
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Plan
+from flotilla_common.control.report_buffer import ReportBuffer
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Trigger, Watch
-from flotilla_common.control.wiring import Named
 from flotilla_common.control.write_failures import with_write_failures
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, Unreachable
@@ -59,7 +59,7 @@ class Decision(msgspec.Struct, frozen=True):
     plan: Plan
 
 
-class OfflineController:
+class ReplayController:
     """A controller that only plans, on tables from another source."""
 
     def __init__(
@@ -72,15 +72,15 @@ class OfflineController:
         woken: Woken | None = None,
     ) -> None:
         gates = Gates.parse(planning.gates)
-        wiring = _RecordedWiring(spec, source, gates, clock, follow or _unrecorded)
+        context = _RecordedContext(spec, source, gates, clock, follow or _unrecorded)
         options = None if spec.options is None else msgspec.convert(planning.options, spec.options.type)
         self._spec = spec
-        gatherer = spec.build(wiring, options)
+        gatherer = spec.build(context, options)
         self._gather = gatherer.gather
         if woken is not None:
             for trigger in spec.triggers(gatherer):
-                wiring.report(trigger, woken)
-        self._inbox = wiring.inbox
+                context.report(trigger, woken)
+        self._buffer = context.buffer
 
     def decide(self, key: Key, memory: Memory, now: datetime) -> Decision | None:
         """Plan one object once, from the current tables; return None when it does not exist."""
@@ -94,12 +94,12 @@ class OfflineController:
 
     def hear(self, sender: Sender, report: Json) -> None:
         """Record a node agent's report. Raises msgspec.ValidationError if it is malformed."""
-        if self._inbox is not None and self._spec.reports is not None:
-            self._inbox.replay(sender, msgspec.convert(report, self._spec.reports.body))
+        if self._buffer is not None and self._spec.reports is not None:
+            self._buffer.replay(sender, msgspec.convert(report, self._spec.reports.body))
 
 
-class _RecordedWiring:
-    """The wiring of a controller that only plans."""
+class _RecordedContext:
+    """The context of a controller that only plans."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class _RecordedWiring:
             if not watch.gate or gates.on(watch.gate)
         }
         reports = spec.reports
-        self.inbox = None if reports is None else Inbox(self, spec.primary, reports)
+        self.buffer = None if reports is None else ReportBuffer(self, spec.primary, reports)
 
     def table(self, watch: Watch[T]) -> Table[T]:
         return self._tables[watch.resource] if watch.resource in self._tables else Table[T](watch.all_indexes)
@@ -149,7 +149,7 @@ class _RecordedWiring:
 
         self.table(trigger.watch).listen(on_change)
 
-    def again(self, namespace: str, name: str) -> None:
+    def requeue(self, namespace: str, name: str) -> None:
         """Do nothing: the caller decides when to plan."""
 
     def named(self, watch: Watch[Any], wanted: Callable[[], Collection[str]], changed: Callable[[str], None]) -> Named:
@@ -162,9 +162,9 @@ class _RecordedWiring:
         return self.table(watch).by_uid(uid) is None
 
     def reported(self, obj: Object) -> Report | None:
-        return None if self.inbox is None else self.inbox.latest(obj)
+        return None if self.buffer is None else self.buffer.latest(obj)
 
-    def beside(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def add_task(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do nothing: no tasks run beside a replayed plan."""
 
 
