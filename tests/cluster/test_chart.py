@@ -1,4 +1,4 @@
-"""The chart on three real nodes, as a user meets it: install, what the documents show, scale, upgrade, uninstall."""
+"""The chart on three real nodes, as a user meets it: install, the documents' examples, scale, upgrade, uninstall."""
 
 import json
 from collections.abc import AsyncIterator, Iterator

@@ -27,7 +27,7 @@ ONCE = {"keys", "nodes", "install"}
 
 
 class Set:
-    """The set of compose.yaml, and what a user does with it."""
+    """The set of compose.yaml, and a user's actions on it."""
 
     def __init__(self, engine: DockerEngine, kubectl: Path, folder: Path) -> None:
         self.engine = engine

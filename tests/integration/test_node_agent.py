@@ -1,4 +1,4 @@
-"""The agent as a process of its own, on a real nats-server and a runtime's socket: what it costs."""
+"""The agent as a process of its own, on a real nats-server and a runtime's socket, and its cost."""
 
 import asyncio
 from collections.abc import AsyncIterator

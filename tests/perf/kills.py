@@ -1,4 +1,4 @@
-"""Measure how long after a `kill -9` of a service its next right write comes."""
+"""Measures the time from a `kill -9` of a service to its next right write."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -138,7 +138,7 @@ class Changes:
 
 
 class Bench:
-    """A control plane with Flotilla, and what is needed to drive and measure it."""
+    """A control plane with Flotilla, with tools to drive and measure it."""
 
     def __init__(self, cluster: Cluster, flotilla: Fleet, api: KubeClient, pods: Pods) -> None:
         self.cluster = cluster

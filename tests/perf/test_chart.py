@@ -38,7 +38,7 @@ CPU, MEMORY = "container_cpu_usage_seconds", "container_memory_working_set_bytes
 
 
 class Container(NamedTuple):
-    """A container of ours: what it is, and in which pod."""
+    """A container of ours: its name, and its pod."""
 
     name: str
     pod: str

@@ -43,7 +43,7 @@ class Between(NamedTuple):
 
 
 class Lives(NamedTuple):
-    """Everything that was lived, in groups of what is compared."""
+    """All lives, in groups to compare."""
 
     one: list[Life]
     native: list[Between]

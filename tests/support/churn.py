@@ -92,7 +92,7 @@ class Record:
 
 
 class Churn:
-    """The nodes of a pool, and what happens to them."""
+    """The nodes of a pool, and changes of them."""
 
     def __init__(self, api: KubeClient, pool: str, indexes: range, record: Record) -> None:
         self.record = record

@@ -48,7 +48,7 @@ async def eventually(check: Callable[[], bool], seconds: float = 60) -> None:
 
 
 class Cluster:
-    """A running control plane and how to talk to it."""
+    """A running control plane and its clients."""
 
     def __init__(self, plane: ControlPlane, program: Callable[[str], Path]) -> None:
         self.plane = plane

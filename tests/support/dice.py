@@ -1,4 +1,4 @@
-"""Chance in the hands of a test."""
+"""Random numbers that a test defines."""
 
 from uuid import UUID
 

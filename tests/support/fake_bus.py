@@ -56,7 +56,7 @@ class FakeServer:
 
 
 class FakeBus:
-    """Set `lose_acks`, `connected`, or call `wipe` to hurt it."""
+    """A bus in memory. Set `lose_acks` or `connected`, or call `wipe`, to inject faults."""
 
     def __init__(self) -> None:
         self.connected = True

@@ -54,7 +54,7 @@ class Helm:
 
 
 class Release:
-    """The chart on a cluster: what a `Fleet` is for services that run as processes."""
+    """The chart on a cluster: the counterpart of a `Fleet`, whose services run as processes."""
 
     def __init__(self, cluster: RealCluster, helm: Helm) -> None:
         self._cluster = cluster

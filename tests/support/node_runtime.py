@@ -1,4 +1,4 @@
-"""A container runtime and the kubelet above it, in simulated time: what the agent's client would meet."""
+"""A container runtime and the kubelet above it, in simulated time, as the agent's client sees them."""
 
 import asyncio
 from collections.abc import Callable

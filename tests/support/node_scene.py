@@ -28,7 +28,7 @@ from tests.support.node_runtime import FakeRuntime, Machine
 
 
 class Scene:
-    """Use `play`."""
+    """A node, its agent, and their surroundings; created by `play`."""
 
     def __init__(self, loop: SimulatedLoop, folder: Path, settings: Settings | None = None) -> None:
         self.loop = loop

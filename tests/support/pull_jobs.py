@@ -1,4 +1,4 @@
-"""ImagePullJobs as a user makes them, and what came of them."""
+"""ImagePullJobs as a user creates them, and their results."""
 
 import json
 

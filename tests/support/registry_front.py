@@ -47,7 +47,7 @@ class Asked(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """A request, and how to get the good answer to it."""
+    """A request, and the function that gets the good answer to it."""
 
     asked: Asked
     request: web.Request

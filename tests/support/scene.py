@@ -1,4 +1,4 @@
-"""A namespace with CloneSets on a running cluster, and an observer that judges everything that happens in it."""
+"""A namespace with CloneSets on a running cluster, and an observer that checks everything that happens in it."""
 
 import asyncio
 import json

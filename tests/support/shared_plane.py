@@ -43,7 +43,7 @@ POLL = 0.05
 
 
 class Described(msgspec.Struct):
-    """A service of the shared plane: what `Member` needs."""
+    """A service of the shared plane, as `Member` needs it."""
 
     name: str
     process: Process

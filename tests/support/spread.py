@@ -1,4 +1,4 @@
-"""WorkloadSpreads with kubectl: what tests write, and where pods went."""
+"""WorkloadSpreads with kubectl: manifests, and the places of pods."""
 
 import json
 from collections import Counter

@@ -29,7 +29,7 @@ STREAM = StreamSpec(name="tls", subjects=("tls.>",), last_value=True)
 
 
 class TlsBroker:
-    """The server. `log` is what it wrote."""
+    """The server, with its `log`."""
 
     def __init__(self, folder: Path, port: int, process: Process) -> None:
         self.port = port

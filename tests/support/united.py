@@ -1,4 +1,4 @@
-"""UnitedDeployments for tests on a control plane: manifests, and what their children and pods look like."""
+"""UnitedDeployments for tests on a control plane: manifests, children and pods."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

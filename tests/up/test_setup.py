@@ -1,4 +1,4 @@
-"""scripts/setup takes nothing but what is pinned."""
+"""scripts/setup installs only pinned versions."""
 
 import os
 import re

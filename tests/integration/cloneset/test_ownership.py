@@ -1,4 +1,4 @@
-"""Whose pods, claims and revisions these are: deletion, release, no adoption, and pods that others end."""
+"""Ownership of pods, claims and revisions: deletion, release, no adoption, and pods that others end."""
 
 from tests.support.workspace import Workspace, cloneset, image, is_ready, revision_of
 from tests.testkit.documents import Json

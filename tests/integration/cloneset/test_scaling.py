@@ -1,4 +1,4 @@
-"""Scaling: how many pods there are, which ones go first, and what bounds it (cloneset.md §4.4 to §4.7)."""
+"""Scaling: number of pods, order of deletion, and limits (cloneset.md §4.4 to §4.7)."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Updates: which pods change, how, in which order, and what holds them back (cloneset.md §4.8)."""
+"""Updates: changed pods, methods, order, and limits (cloneset.md §4.8)."""
 
 import json
 

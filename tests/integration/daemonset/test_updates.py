@@ -1,4 +1,4 @@
-"""Updates on three nodes: which pods change, how, in which order, and what holds them back (daemonset.md §4.8)."""
+"""Updates on three nodes: changed pods, methods, order, and limits (daemonset.md §4.8)."""
 
 from tests.support.daemons import (
     IN_PLACE,

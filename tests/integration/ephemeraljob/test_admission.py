@@ -1,4 +1,4 @@
-"""EphemeralJobs as kubectl writes and reads them: what is refused in which words (ephemeraljob.md §1 to §3)."""
+"""EphemeralJobs as kubectl writes and reads them: refusals with their texts (ephemeraljob.md §1 to §3)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""PodProbeMarkers as kubectl writes them: what is refused in which words (podprobemarker.md §3, rows 26 to 28)."""
+"""PodProbeMarkers as kubectl writes them: refusals with their texts (podprobemarker.md §3, rows 26 to 28)."""
 
 import json
 

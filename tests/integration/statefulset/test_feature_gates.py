@@ -1,4 +1,4 @@
-"""Feature gates that change what users see: where ordinals start, volumes that grow, images that are pulled ahead."""
+"""Feature gates that change what users see: first ordinals, growing volumes, images pulled ahead."""
 
 import json
 

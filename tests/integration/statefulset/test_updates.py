@@ -1,4 +1,4 @@
-"""Updates: which pods change, how, in which order, and what holds them back (statefulset.md §8.2, §8.4)."""
+"""Updates: changed pods, methods, order, and limits (statefulset.md §8.2, §8.4)."""
 
 from tests.support.stateful import IN_PLACE, first_seen, serving, statefulset
 from tests.support.workspace import Workspace, condition, identity, image, is_ready, restarts, revision_of

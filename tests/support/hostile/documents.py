@@ -1,4 +1,4 @@
-"""Whole objects, from the OpenAPI schemas of our CRDs and, where those leave off, from what a pod may contain."""
+"""Whole objects, from the OpenAPI schemas of our CRDs and, where those are open, from the types of pods."""
 
 import json
 import sys

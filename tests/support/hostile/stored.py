@@ -27,7 +27,7 @@ _MOST_DEPENDENTS = 6
 
 
 class Stored:
-    """Draws an object of a controller, and what lies around it; the same seed draws the same ones."""
+    """Draws an object of a controller, and its surroundings; the same seed draws the same ones."""
 
     def __init__(self, seed: int) -> None:
         self._dice = random.Random(seed)
@@ -83,7 +83,7 @@ class Stored:
 
 
 class Typed:
-    """Draws what a type of ours reads."""
+    """Draws documents that decode as a type of ours."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents

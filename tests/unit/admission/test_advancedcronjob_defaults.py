@@ -1,4 +1,4 @@
-"""Defaults of AdvancedCronJobs (advancedcronjob.md §3.1), and what OpenKruise stored of the same manifest."""
+"""Defaults of AdvancedCronJobs (advancedcronjob.md §3.1), and OpenKruise's stored form of the same manifest."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""DaemonSet defaults in both versions (daemonset.md §3.1), and what OpenKruise stored of the same manifest."""
+"""DaemonSet defaults in both versions (daemonset.md §3.1), and OpenKruise's stored form of the same manifest."""
 
 import json
 from typing import Any

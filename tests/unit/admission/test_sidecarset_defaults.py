@@ -1,4 +1,4 @@
-"""SidecarSet defaults in both versions (sidecarset.md §3), and what OpenKruise stored of the same manifest."""
+"""SidecarSet defaults in both versions (sidecarset.md §3), and OpenKruise's stored form of the same manifest."""
 
 import json
 from typing import Any

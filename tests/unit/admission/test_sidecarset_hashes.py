@@ -1,4 +1,4 @@
-"""The hashes of a SidecarSet, against the vectors of sidecarset.md Appendix A, and what they depend on (§5)."""
+"""The hashes of a SidecarSet, against the vectors of sidecarset.md Appendix A, and their inputs (§5)."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""StatefulSet conversion (statefulset.md §2.3): what both versions have is the same."""
+"""StatefulSet conversion (statefulset.md §2.3): common fields are the same in both versions."""
 
 import copy
 from typing import Any

@@ -1,4 +1,4 @@
-"""StatefulSet defaults in both versions (statefulset.md §3.1), and what OpenKruise stored of the same manifests."""
+"""StatefulSet defaults in both versions (statefulset.md §3.1), and OpenKruise's stored form of the same manifests."""
 
 import json
 from typing import Any

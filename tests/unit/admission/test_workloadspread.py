@@ -1,4 +1,4 @@
-"""WorkloadSpreads at admission: what is refused, and both versions (workloadspread.md §2 and §4)."""
+"""WorkloadSpreads at admission: refusals, and both versions (workloadspread.md §2 and §4)."""
 
 from typing import Any
 

@@ -85,7 +85,7 @@ def test_half_an_hour():
 
 
 class Field(msgspec.Struct, frozen=True):
-    """A field as it is written, and what it means."""
+    """A field as it is written, and its meaning."""
 
     text: str
     numbers: frozenset[int]

@@ -72,7 +72,7 @@ def cron_job(schedule: str = "*/1 * * * *", kind: str = "Job", name: str = "a", 
 
 
 class World:
-    """Objects as documents, tables as the service has them, and what was done."""
+    """Objects as documents, the service's tables, and the executed actions."""
 
     def __init__(self, document: Json | None = None, *, start: str = "10:00:30", zone: str = "UTC") -> None:
         self.context = FakeContext()

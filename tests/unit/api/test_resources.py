@@ -1,4 +1,4 @@
-"""Paths of resources: what other people's names may not do."""
+"""Paths of resources, safe against hostile names."""
 
 import pytest
 

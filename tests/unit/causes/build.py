@@ -1,4 +1,4 @@
-"""Pods as kubelets of Kubernetes 1.33 to 1.36 describe them, and what surrounds them."""
+"""Pods as kubelets of Kubernetes 1.33 to 1.36 describe them, and their surroundings."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""`flotilla explain pod`: why a pod has the sidecars that it has, and which containers wait for others."""
+"""`flotilla explain pod`: reasons for a pod's sidecars, and containers that wait for others."""
 
 import json
 from typing import Any

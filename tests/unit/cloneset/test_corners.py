@@ -1,4 +1,4 @@
-"""Groups that come twice, pods that another step has, claims of others: what ordinary rollouts never show."""
+"""Groups that come twice, pods that another step has, claims of others: cases outside of ordinary rollouts."""
 
 from datetime import timedelta
 from typing import Any

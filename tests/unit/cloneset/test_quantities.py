@@ -1,4 +1,4 @@
-"""The numbers of a pass, formula by formula (cloneset.md §4.3): what scenarios only show in sum."""
+"""The numbers of a pass, formula by formula (cloneset.md §4.3): scenarios show only their sums."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A CloneSet's own revisions: those of a set that is taken over, claim templates, and what is forgotten."""
+"""A CloneSet's own revisions: those of a set that is taken over, claim templates, and their deletion."""
 
 from typing import Any
 

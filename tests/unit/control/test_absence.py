@@ -18,7 +18,7 @@ POD = ("ns", "p")
 
 
 class Asked:
-    """`answers`: what each read meets, an error or the uid of the pod that is there."""
+    """`answers`: the result of each read, an error or the uid of the existing pod."""
 
     def __init__(self, *answers: Exception | str) -> None:
         self.answers = list(answers)

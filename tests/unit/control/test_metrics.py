@@ -1,4 +1,4 @@
-"""Names and labels that existing dashboards use (install.md §10), and what moves them."""
+"""Names and labels that existing dashboards use (install.md §10), and the events that change them."""
 
 from typing import Any, cast
 

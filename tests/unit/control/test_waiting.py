@@ -18,7 +18,7 @@ BESIDE = (
 
 
 class Scene:
-    """Two controllers, and what the registry shows of them."""
+    """Two controllers, and their metrics in the registry."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()

@@ -1,4 +1,4 @@
-"""The worked examples of daemonset.md §8, as rows: which pods on five nodes, what is written.
+"""The worked examples of daemonset.md §8, as rows: pods on five nodes, and writes.
 
 `+n5` creates a pod on a node, `-5A` deletes one, `~5A` updates one in place.
 """

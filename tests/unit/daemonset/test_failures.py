@@ -1,4 +1,4 @@
-"""Failed pods and their back-off, lost pods, hooks, and what cannot be read (daemonset.md §4.5 to §4.7)."""
+"""Failed pods and their back-off, lost pods, hooks, and undecodable objects (daemonset.md §4.5 to §4.7)."""
 
 from collections.abc import Mapping
 from datetime import timedelta

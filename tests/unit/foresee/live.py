@@ -1,4 +1,4 @@
-"""A live cluster for plans: what the tiny world of CloneSet tests holds, behind the reader that plans use."""
+"""A live cluster for plans: the objects of a tiny world, behind the reader that plans use."""
 
 from collections.abc import Sequence
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""Plans of DaemonSets: which node gets what, and when. The play begins where pods of the golden DaemonSet left off."""
+"""Plans of DaemonSets, node by node. The play begins with the pods of the golden DaemonSet."""
 
 from copy import deepcopy
 from typing import Any

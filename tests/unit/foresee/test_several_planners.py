@@ -106,7 +106,7 @@ def fleet(image: str = "web:1", **sizes: int) -> Json:
 
 
 class Stage:
-    """Plays one apply after the other: what one leaves behind is there before the next."""
+    """Plays one apply after the other, each on the results of the former."""
 
     def __init__(self) -> None:
         self.objects: dict[Resource, list[Json]] = {}

@@ -1,4 +1,4 @@
-"""Plans of UnitedDeployments, down to the pods of their children, and of WorkloadSpreads: what pods cost then."""
+"""Plans of UnitedDeployments, down to the pods of their children, and of WorkloadSpreads, with deletion costs."""
 
 from copy import deepcopy
 from typing import Any

@@ -1,4 +1,4 @@
-"""The command: what is sent to the apiserver, what is printed, exit codes."""
+"""The command: requests to the apiserver, output, exit codes."""
 
 import json
 from collections.abc import AsyncGenerator, Mapping

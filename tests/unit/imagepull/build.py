@@ -1,4 +1,4 @@
-"""Nodes, NodeImages, jobs and secrets for the planners of image pulls, and what a pass writes, in a few words."""
+"""Nodes, NodeImages, jobs and secrets for the planners of image pulls, and the writes of a pass, in a few words."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta

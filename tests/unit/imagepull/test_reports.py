@@ -1,4 +1,4 @@
-"""Whose reports reach the status of a NodeImage (nodeagent.md §3.6), and when they are answered."""
+"""Reports that reach the status of a NodeImage (nodeagent.md §3.6), and the times of their answers."""
 
 import asyncio
 

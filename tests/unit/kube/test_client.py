@@ -1,4 +1,4 @@
-"""The client against a small HTTP server: what is sent, and what becomes of answers and of their absence."""
+"""The client against a small HTTP server: requests, and the handling of answers and of their absence."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The model of a cluster: writes by the rules of the apiserver, and what kubelets and others make of them."""
+"""The model of a cluster: writes by the rules of the apiserver, and the reactions of kubelets and others."""
 
 from collections.abc import Callable
 from datetime import timedelta

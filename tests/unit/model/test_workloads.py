@@ -1,4 +1,4 @@
-"""Deployments and built-in StatefulSets of the model: how they roll out, step by step."""
+"""Deployments and built-in StatefulSets of the model: their rollouts, step by step."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The node's docker config files: which of them counts (cri.md §11)."""
+"""The node's docker config files: their precedence (cri.md §11)."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""The agent as a process: what it refuses, what it shows, and what it keeps out of its memory."""
+"""The agent as a process: refused settings, its pages, and its memory."""
 
 import asyncio
 import json

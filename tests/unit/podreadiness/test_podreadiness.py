@@ -1,4 +1,4 @@
-"""The first KruisePodReady condition: which pods get it, with what, and what all the other pods cost."""
+"""The first KruisePodReady condition: the pods that get it, its content, and the cost of all other pods."""
 
 import pytest
 

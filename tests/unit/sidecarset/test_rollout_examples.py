@@ -1,4 +1,4 @@
-"""The worked examples of rollouts (sidecarset.md §11.2): what one pass does, and where it ends."""
+"""The worked examples of rollouts (sidecarset.md §11.2): one pass of each, and its end."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Lifecycle hooks, specified deletion under a hook, and what is refused (statefulset.md §8.3, §8.4)."""
+"""Lifecycle hooks, specified deletion under a hook, and refusals (statefulset.md §8.3, §8.4)."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Lines of versions: what the watcher does when etcd was restored from a backup."""
+"""Lines of versions: the watcher's reaction to an etcd restored from a backup."""
 
 import asyncio
 from typing import cast

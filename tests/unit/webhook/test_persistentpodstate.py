@@ -1,4 +1,4 @@
-"""Admission of PersistentPodStates: what is refused, in which words (persistentpodstate.md §3, §7)."""
+"""Admission of PersistentPodStates: refusals with their texts (persistentpodstate.md §3, §7)."""
 
 from typing import Any
 

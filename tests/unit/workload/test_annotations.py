@@ -1,4 +1,4 @@
-"""State and grace annotations: what is written is read again, by us and by tools of the reference (common.md §9.4)."""
+"""State and grace annotations: we and tools of the reference read what we write (common.md §9.4)."""
 
 from typing import Any
 

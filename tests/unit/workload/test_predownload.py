@@ -1,4 +1,4 @@
-"""Images pulled ahead for any kind: which ones, and for which pods (common.md §12, daemonset.md §4.11)."""
+"""Images pulled ahead for any kind, and their pods (common.md §12, daemonset.md §4.11)."""
 
 from typing import Any
 
