@@ -25,7 +25,7 @@ from flotilla_jobs.advancedcronjob import run as cron_run
 from flotilla_jobs.advancedcronjob import timing
 from flotilla_jobs.advancedcronjob.snapshot import AdvancedCronJobSnapshot
 from flotilla_jobs.broadcastjob import context
-from flotilla_jobs.broadcastjob.context import Survey
+from flotilla_jobs.broadcastjob.context import NodeView
 from flotilla_jobs.ephemeraljob import targets
 from flotilla_jobs.ephemeraljob.targets import Target
 from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
@@ -55,7 +55,7 @@ def no_wait_for_the_end(patch: pytest.MonkeyPatch) -> None:
     """A node gets its next pod while the last one is still going."""
     by_node = context._by_node
 
-    def staying(pods: Collection[Pod], found: Survey) -> dict[str, Pod]:
+    def staying(pods: Collection[Pod], found: NodeView) -> dict[str, Pod]:
         return by_node([pod for pod in pods if pod.metadata.deletion_timestamp is None], found)
 
     patch.setattr(context, "_by_node", staying)
@@ -83,7 +83,7 @@ def no_wait_for_pods(patch: pytest.MonkeyPatch) -> None:
 
 def no_memory_of_runs(patch: pytest.MonkeyPatch) -> None:
     """The last run is that of the children that are left."""
-    look = cron_context.look
+    look = cron_context.context_of
 
     def look_at_children(snapshot: AdvancedCronJobSnapshot, now: datetime) -> cron_context.PlanContext:
         found = look(snapshot, now)
@@ -115,10 +115,10 @@ def no_word_about_pods(patch: pytest.MonkeyPatch) -> None:
 def no_count_before_they_run(patch: pytest.MonkeyPatch) -> None:
     """Only containers that run use up parallelism."""
 
-    def at_work(found: targets.Targets) -> Sequence[Target]:
+    def at_work(found: targets.TargetPods) -> Sequence[Target]:
         return found.of_state(RUNNING)
 
-    patch.setattr(targets.Targets, "at_work", property(at_work))
+    patch.setattr(targets.TargetPods, "at_work", property(at_work))
 
 
 def no_look_at_owners(patch: pytest.MonkeyPatch) -> None:

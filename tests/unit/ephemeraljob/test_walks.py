@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from flotilla_common.api.kinds.ephemeraljob.types import FAILED
 from flotilla_jobs.ephemeraljob.inject import parallelism_of
 from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot
-from flotilla_jobs.ephemeraljob.targets import Targets
+from flotilla_jobs.ephemeraljob.targets import TargetPods
 from tests.testkit.documents import Json
 from tests.unit.ephemeraljob.world import BROKEN, DONE, RUNS, STATES, World, container, owned_by
 
@@ -96,11 +96,11 @@ STEPS = st.one_of(
 )
 
 
-def seen(world: World) -> tuple[EphemeralJobSnapshot, Targets]:
+def seen(world: World) -> tuple[EphemeralJobSnapshot, TargetPods]:
     """Return the controller's present view."""
     snapshot = world.snapshot()
     assert snapshot is not None
-    return snapshot, Targets.of(snapshot.job, snapshot.pods)
+    return snapshot, TargetPods.of(snapshot.job, snapshot.pods)
 
 
 def passed(world: World) -> None:

@@ -10,7 +10,7 @@ from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.mirror.table import Table
-from flotilla_jobs.imagepull.secrets import references_of
+from flotilla_jobs.imagepull.secret_copies import references_of
 from flotilla_jobs.imagepull.selection import node_order
 from flotilla_jobs.imagepull.triggers import INDEXES, Triggers
 from tests.testkit.documents import Json

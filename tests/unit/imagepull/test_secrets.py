@@ -15,7 +15,7 @@ from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.node.reports import SECRETS, SecretsAnswer, SecretsRequest
 from flotilla_common.node.sealing import Opener
 from flotilla_common.node.serving import Sender
-from flotilla_jobs.imagepull.sources import LOOK_SECONDS, Sources
+from flotilla_jobs.imagepull.source_secrets import LOOK_SECONDS, SourceSecrets
 from flotilla_jobs.nodereports.responder import PULL_SECRETS
 from flotilla_watcher.app import published
 from tests.support.controller_context import FakeContext
@@ -199,7 +199,7 @@ async def test_sources_are_read_when_asked_for_and_looked_at_again():
     api, clock, one = OneSecret(), FakeClock(), job(**WITH)
     news: list[Key] = []
     wanted = {("ns", "s1"): {one.metadata.uid}}
-    sources = Sources(get=api.get, clock=clock, wanted=lambda: wanted, changed=news.append)
+    sources = SourceSecrets(get=api.get, clock=clock, wanted=lambda: wanted, changed=news.append)
     assert sources.of(one) == {}
     running = asyncio.create_task(sources._answer())
     await asyncio.sleep(0)
@@ -222,7 +222,7 @@ async def test_sources_are_read_when_asked_for_and_looked_at_again():
 async def test_a_job_that_begins_does_not_rely_on_what_another_job_was_told():
     api, first, second = OneSecret(), job("A", **WITH), job("B", **WITH)
     news: list[Key] = []
-    sources = Sources(get=api.get, clock=FakeClock(), wanted=dict, changed=news.append)
+    sources = SourceSecrets(get=api.get, clock=FakeClock(), wanted=dict, changed=news.append)
     sources.of(first)
     await sources._look(("ns", "s1"))
     api.held["ns", "s1"] = msgspec.json.encode(secret())

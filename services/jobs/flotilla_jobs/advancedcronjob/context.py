@@ -99,7 +99,7 @@ class PlanContext(Frozen):
         builder.notes[_FLOOR] = self.now.isoformat()
 
 
-def look(snapshot: AdvancedCronJobSnapshot, now: datetime) -> PlanContext:
+def context_of(snapshot: AdvancedCronJobSnapshot, now: datetime) -> PlanContext:
     """Build the view of a pass."""
     notes = _notes(snapshot)
     stored = snapshot.job.status.last_schedule_time

@@ -12,7 +12,7 @@ from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB, A
 from flotilla_common.control.plan import Chain, Event, Intent, Patch, Plan, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import delete_of, status_patch
-from flotilla_jobs.advancedcronjob.context import PlanContext, look
+from flotilla_jobs.advancedcronjob.context import PlanContext, context_of
 from flotilla_jobs.advancedcronjob.run import plan_run, tell_failure
 from flotilla_jobs.advancedcronjob.snapshot import AdvancedCronJobSnapshot, Child
 from flotilla_jobs.advancedcronjob.timing import MOST_MISSED, Timing, look_at_clock, read_schedule
@@ -26,7 +26,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 def plan(snapshot: AdvancedCronJobSnapshot, now: datetime) -> Plan:
     """Plan one pass. Never raises for what users can write into an AdvancedCronJob: faults become reasons."""
-    context, builder = look(snapshot, now), PlanBuilder()
+    context, builder = context_of(snapshot, now), PlanBuilder()
     context.note(builder)
     status = plan_status(context)
     builder.stage([(status,)] if status is not None else [])

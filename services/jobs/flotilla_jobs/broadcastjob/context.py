@@ -46,12 +46,12 @@ def _gave_up(pod: Pod, restart_limit: int) -> bool:
     return sum(status.restart_count for status in statuses) > restart_limit
 
 
-class Survey(msgspec.Struct, frozen=True, kw_only=True):
+class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes and pods matched with each other; names of nodes are sorted."""
 
     placed: dict[str, Pod]  # by node that should have a pod: its pod
     waiting: list[str]  # nodes that should have a pod and have none
-    misfits: list[tuple[Pod, str]]  # pods on nodes that should have none any more, and why
+    misplaced: list[tuple[Pod, str]]  # pods on nodes that should have none any more, and why
     excluded: dict[str, list[str]]  # names of nodes that get no pod, by reason
     duplicates: list[tuple[str, str]]  # (pod, node): further pods of a node
 
@@ -61,13 +61,13 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.placed) + len(self.waiting)
 
 
-def survey(nodes: Iterable[Node], pods: Collection[Pod], template: StrictPlacement) -> Survey:
+def node_view(nodes: Iterable[Node], pods: Collection[Pod], template: StrictPlacement) -> NodeView:
     """Match pods with nodes.
 
     An existing pod's own placement decides which nodes it fits. A pod that was created for a node which does not exist
     would wait for this node endlessly; it is deleted.
     """
-    found = Survey(placed={}, waiting=[], misfits=[], excluded={}, duplicates=[])
+    found = NodeView(placed={}, waiting=[], misplaced=[], excluded={}, duplicates=[])
     by_node = _by_node(pods, found)
     for node in sorted(nodes, key=lambda node: node.metadata.name):
         name = node.metadata.name
@@ -76,12 +76,12 @@ def survey(nodes: Iterable[Node], pods: Collection[Pod], template: StrictPlaceme
         if why_not:
             found.excluded.setdefault(why_not, []).append(name)
             if pod is not None and pod.metadata.deletion_timestamp is None:
-                found.misfits.append((pod, why_not))
+                found.misplaced.append((pod, why_not))
         elif pod is None:
             found.waiting.append(name)
         else:
             found.placed[name] = pod
-    found.misfits.extend((pod, "does not exist any more") for pod in by_node.values() if _waits(pod))
+    found.misplaced.extend((pod, "does not exist any more") for pod in by_node.values() if _waits(pod))
     return found
 
 
@@ -90,7 +90,7 @@ def _waits(pod: Pod) -> bool:
     return not pod.spec.node_name and pod.active
 
 
-def _by_node(pods: Collection[Pod], found: Survey) -> dict[str, Pod]:
+def _by_node(pods: Collection[Pod], found: NodeView) -> dict[str, Pod]:
     """Return the newest pod of each node, and record the others as duplicates."""
     by_node: dict[str, Pod] = {}
     for pod in sorted(pods, key=lambda pod: pod.metadata.seniority):
@@ -106,7 +106,7 @@ class PlanContext(Frozen):
 
     snapshot: BroadcastJobSnapshot
     now: datetime
-    survey: Survey
+    node_view: NodeView
     counts: Counts
     start: datetime  # of the job
     parallelism: int | None  # None: cannot be parsed
@@ -132,21 +132,21 @@ class PlanContext(Frozen):
         """
         return (
             self.job.spec.completion_policy.ends
-            and bool(self.survey.placed)
-            and not self.survey.waiting
-            and not self.survey.misfits
-            and all(not pod.active for pod in self.survey.placed.values())
+            and bool(self.node_view.placed)
+            and not self.node_view.waiting
+            and not self.node_view.misplaced
+            and all(not pod.active for pod in self.node_view.placed.values())
         )
 
 
-def look(snapshot: BroadcastJobSnapshot, now: datetime) -> PlanContext:
+def context_of(snapshot: BroadcastJobSnapshot, now: datetime) -> PlanContext:
     """Build the view of a pass. Raises ValueError if the template cannot be parsed."""
     job, now = snapshot.job, now.replace(microsecond=0)
-    found = survey(snapshot.nodes, snapshot.pods, StrictPlacement.of(job.spec.template))
+    found = node_view(snapshot.nodes, snapshot.pods, StrictPlacement.of(job.spec.template))
     return PlanContext(
         snapshot=snapshot,
         now=now,
-        survey=found,
+        node_view=found,
         counts=count(snapshot.pods, job.spec.failure_policy.restart_limit),
         start=job.status.start_time or now,
         parallelism=_parallelism(job, found.desired),

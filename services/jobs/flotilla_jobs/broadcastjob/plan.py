@@ -21,11 +21,11 @@ from flotilla_common.control.plan import Event, Frozen, Intent, Plan, Reason, St
 from flotilla_common.control.planbuilder import PlanBuilder, refused
 from flotilla_common.control.text import named
 from flotilla_common.control.writes import delete_finished
-from flotilla_jobs.broadcastjob.context import PlanContext, look
+from flotilla_jobs.broadcastjob.context import PlanContext, context_of
+from flotilla_jobs.broadcastjob.pod_actions import delete, plan_creates, plan_misplaced, plan_readiness
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
 from flotilla_jobs.broadcastjob.status import completed, failed, has_ended, patch_of_status, tally
 from flotilla_jobs.broadcastjob.why import explain, explain_end
-from flotilla_jobs.broadcastjob.work import delete, plan_creates, plan_misfits, plan_readiness
 
 
 def plan(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
@@ -36,11 +36,11 @@ def plan(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
     if has_ended(job):
         return _rest(snapshot, now)
     try:
-        context = look(snapshot, now)
+        context = context_of(snapshot, now)
     except ValueError as error:
         return refused("InvalidTemplate", f"nothing is done: {error}")
     builder = PlanBuilder()
-    for pod, node in context.survey.duplicates:
+    for pod, node in context.node_view.duplicates:
         text = f"Duplicated pod {pod} found on same node {node}"
         builder.tell_once(Event("DuplicatePodCreatedOnSameNode", text, warning=True), context.snapshot.notes)
     if job.status.phase == FAILED:  # with type Never, no condition ends it
@@ -80,7 +80,7 @@ def _go_on(context: PlanContext, builder: PlanBuilder) -> Plan:
         plan_failure(context, failure, _counted(context, RUNNING), builder)
         return _finish(context, RUNNING, builder, ends=True)
     plan_readiness(context, builder)
-    plan_misfits(context, builder)
+    plan_misplaced(context, builder)
     plan_creates(context, builder)
     if context.is_complete:
         _complete(context, builder)
@@ -107,7 +107,7 @@ def _counted(context: PlanContext, phase: str) -> BroadcastJobStatus:
         active=len(counts.active),
         succeeded=counts.succeeded,
         failed=len(counts.failed),
-        desired=context.survey.desired,
+        desired=context.node_view.desired,
     )
 
 
@@ -126,7 +126,7 @@ def _finish(
         "active": status.active,
         "succeeded": status.succeeded,
         "failed": status.failed,
-        "waiting": len(context.survey.waiting),
+        "waiting": len(context.node_view.waiting),
     }
     if context.parallelism is not None:
         numbers["parallelism"] = context.parallelism

@@ -23,16 +23,16 @@ def explain(context: PlanContext, builder: PlanBuilder) -> None:
     if failed:
         text = f"{pods_word(len(failed))} failed: {named(failed)}"
         builder.reason(State.STUCK, "FailedPods", text, failed, symptom=True)
-    if not context.survey.desired:
+    if not context.node_view.desired:
         builder.reason(State.STUCK, "NoNodes", "no node matches: the job waits for one", symptom=True)
     elif not builder.reasons:
         _explain_progress(context, builder)
-    explain_excluded(builder, context.survey.excluded)
+    explain_excluded(builder, context.node_view.excluded)
 
 
 def _explain_progress(context: PlanContext, builder: PlanBuilder) -> None:
-    desired, active = context.survey.desired, context.counts.active
-    done = sum(1 for pod in context.survey.placed.values() if not pod.active)
+    desired, active = context.node_view.desired, context.counts.active
+    done = sum(1 for pod in context.node_view.placed.values() if not pod.active)
     text = f"{done} of {nodes_word(desired)} done"
     if active or done < desired:
         builder.reason(State.WAITING, "Running", f"{text}, {pods_word(len(active))} at work", active)

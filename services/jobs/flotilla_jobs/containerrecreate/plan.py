@@ -25,7 +25,7 @@ from flotilla_jobs.containerrecreate import grace, why
 from flotilla_jobs.containerrecreate.merge import completed, cut_short, merged, observed
 from flotilla_jobs.containerrecreate.snapshot import RecreateSnapshot
 from flotilla_jobs.containerrecreate.why import NO_ANSWER
-from flotilla_jobs.silence import ANSWERS_WITHIN
+from flotilla_jobs.unreachable_agents import ANSWERS_WITHIN
 
 GIVEN_UP_AFTER = timedelta(seconds=60)
 """Time within which the node's agent has to take a request up; fixed (§10)."""

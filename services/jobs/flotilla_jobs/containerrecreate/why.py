@@ -18,7 +18,7 @@ from flotilla_common.api.moments import later
 from flotilla_common.control.plan import Reason, State
 from flotilla_common.workload.causes import Around, Group, cause_of
 from flotilla_jobs.containerrecreate.snapshot import RecreateSnapshot
-from flotilla_jobs.silence import ANSWERS_WITHIN, TO_DO, no_agent
+from flotilla_jobs.unreachable_agents import ANSWERS_WITHIN, TO_DO, no_agent
 
 NO_ANSWER = "daemon has not responded for a long time"
 """Message of a request that no agent took up; scripts match it."""

@@ -15,7 +15,7 @@ from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Event, Intent, Patch, PatchType
 from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS
 from flotilla_common.control.writes import patch_of
-from flotilla_jobs.ephemeraljob.targets import Target, Targets
+from flotilla_jobs.ephemeraljob.targets import Target, TargetPods
 
 PHASE = "inject"
 
@@ -25,7 +25,7 @@ def parallelism_of(job: EphemeralJob) -> int:
     return 1 if job.spec.parallelism is None else job.spec.parallelism
 
 
-def next_pods(job: EphemeralJob, targets: Targets, *, failed: bool) -> Sequence[Target]:
+def next_pods(job: EphemeralJob, targets: TargetPods, *, failed: bool) -> Sequence[Target]:
     """Return the pods that get their containers in this pass: at most one after a pass that `failed`."""
     if not job.spec.template.ephemeral_containers:
         return ()

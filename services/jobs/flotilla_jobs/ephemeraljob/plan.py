@@ -18,7 +18,7 @@ from flotilla_jobs.ephemeraljob import why
 from flotilla_jobs.ephemeraljob.inject import PHASE, injection, next_pods
 from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot
 from flotilla_jobs.ephemeraljob.status import deadline_of, is_urgent, status_of
-from flotilla_jobs.ephemeraljob.targets import Target, Targets
+from flotilla_jobs.ephemeraljob.targets import Target, TargetPods
 
 
 def plan(snapshot: EphemeralJobSnapshot, now: datetime) -> Plan:
@@ -49,14 +49,14 @@ def _completed(snapshot: EphemeralJobSnapshot, since: datetime, builder: PlanBui
     builder.stage(
         [delete_finished(EPHEMERAL_JOB, job.metadata, ttl=ttl, since=since, now=now, deadlines=builder.deadlines)]
     )
-    why.explain_completed(job, Targets.of(job, snapshot.pods), ttl, builder)
+    why.explain_completed(job, TargetPods.of(job, snapshot.pods), ttl, builder)
     return builder.plan()
 
 
 def _running(snapshot: EphemeralJobSnapshot, builder: PlanBuilder, now: datetime) -> Plan:
     """Inject into as many pods as parallelism allows, unless the job is paused or ends with this pass."""
     job = snapshot.job
-    targets = Targets.of(job, snapshot.pods)
+    targets = TargetPods.of(job, snapshot.pods)
     status = status_of(job, targets, now)
     chosen: Sequence[Target] = ()
     if status.completion_time is None and status.phase != PAUSED:
@@ -74,7 +74,7 @@ def _running(snapshot: EphemeralJobSnapshot, builder: PlanBuilder, now: datetime
     )
 
 
-def _inject(job: EphemeralJob, targets: Targets, chosen: Sequence[Target], builder: PlanBuilder) -> None:
+def _inject(job: EphemeralJob, targets: TargetPods, chosen: Sequence[Target], builder: PlanBuilder) -> None:
     """Inject in slow start: what refuses one pod will refuse the others."""
     there = len(targets.chosen) - len(targets.open)
     batch = first_batch(there, len(chosen), len(chosen), failed=False)

@@ -18,7 +18,7 @@ from flotilla_common.api.kinds.ephemeraljob.types import (
     EphemeralJobStatus,
 )
 from flotilla_common.api.moments import later
-from flotilla_jobs.ephemeraljob.targets import Targets
+from flotilla_jobs.ephemeraljob.targets import TargetPods
 
 INITIALIZED, MATCHED_EMPTY = "Initialized", "MatchedEmpty"
 JOB_SUCCEEDED, JOB_FAILED, JOB_ERROR = "JobSucceeded", "JobFailed", "JobError"
@@ -26,15 +26,15 @@ JOB_SUCCEEDED, JOB_FAILED, JOB_ERROR = "JobSucceeded", "JobFailed", "JobError"
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 
-Told = Mapping[str, tuple[str, str]]
+ConditionTexts = Mapping[str, tuple[str, str]]
 """Reason and message by the type of the condition."""
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class PhaseDecision(msgspec.Struct, frozen=True):
     """The phase that a job gets, its conditions, and whether it ends."""
 
     phase: str
-    told: Told = {}
+    condition_texts: ConditionTexts = {}
     ends: bool = False
 
 
@@ -45,7 +45,7 @@ def deadline_of(job: EphemeralJob, now: datetime) -> datetime | None:
     return None if seconds is None else later(start, seconds)
 
 
-def status_of(job: EphemeralJob, targets: Targets, now: datetime) -> EphemeralJobStatus:
+def status_of(job: EphemeralJob, targets: TargetPods, now: datetime) -> EphemeralJobStatus:
     """Return the status of a job that is not completed."""
     counts = EphemeralJobStatus(
         match=len(targets.chosen),
@@ -56,15 +56,15 @@ def status_of(job: EphemeralJob, targets: Targets, now: datetime) -> EphemeralJo
     )
     deadline = deadline_of(job, now)
     overdue = deadline is not None and now >= deadline
-    verdict = _amended(job, _verdict(counts, job.spec.replicas), failed=counts.failed > 0, overdue=overdue)
+    decision = _amended(job, _phase_of(counts, job.spec.replicas), failed=counts.failed > 0, overdue=overdue)
     now = now.replace(microsecond=0)
     start = job.status.start_time or now
     return msgspec.structs.replace(
         counts,
-        phase=verdict.phase,
+        phase=decision.phase,
         start_time=start,
-        completion_time=max(now, start) if verdict.ends else None,
-        conditions=_conditions(job.status.conditions, verdict.told, now),
+        completion_time=max(now, start) if decision.ends else None,
+        conditions=_conditions(job.status.conditions, decision.condition_texts, now),
     )
 
 
@@ -77,41 +77,41 @@ def _beside_counts(status: EphemeralJobStatus) -> tuple[object, ...]:
     return status.start_time, status.completion_time, status.conditions, status.phase in (PAUSED, ERROR)
 
 
-def _verdict(counts: EphemeralJobStatus, replicas: int | None) -> Verdict:
+def _phase_of(counts: EphemeralJobStatus, replicas: int | None) -> PhaseDecision:
     """Return the phase by the table of phases, in its order."""
     wanted = counts.match if replicas is None else replicas
     if counts.match == 0:
-        return Verdict(WAITING, {MATCHED_EMPTY: ("MatchEmpty", "job match no pods")})
+        return PhaseDecision(WAITING, {MATCHED_EMPTY: ("MatchEmpty", "job match no pods")})
     if counts.succeeded == wanted:
-        return Verdict(SUCCEEDED, {JOB_SUCCEEDED: ("JobSucceeded", "job success to run all tasks")}, ends=True)
+        return PhaseDecision(SUCCEEDED, {JOB_SUCCEEDED: ("JobSucceeded", "job success to run all tasks")}, ends=True)
     if counts.running > 0:
-        return Verdict(RUNNING)
+        return PhaseDecision(RUNNING)
     if counts.failed == wanted:
-        return Verdict(FAILED, ends=True)  # `_amended` adds the message, as for every pod that failed
-    return Verdict(WAITING if counts.waiting == wanted else UNKNOWN)
+        return PhaseDecision(FAILED, ends=True)  # `_amended` adds the message, as for every pod that failed
+    return PhaseDecision(WAITING if counts.waiting == wanted else UNKNOWN)
 
 
-def _amended(job: EphemeralJob, verdict: Verdict, *, failed: bool, overdue: bool) -> Verdict:
+def _amended(job: EphemeralJob, decision: PhaseDecision, *, failed: bool, overdue: bool) -> PhaseDecision:
     """Apply what overrides the table, each item over the ones before it."""
-    phase, told, ends = verdict.phase, dict(verdict.told), verdict.ends
+    phase, condition_texts, ends = decision.phase, dict(decision.condition_texts), decision.ends
     who = f"EphemeralJob {job.metadata.namespace}/{job.metadata.name}"
     if job.spec.paused:
         phase = PAUSED
     if failed:
-        told[JOB_FAILED] = ("CreateFailed", f"{who} failed to create ephemeral container")
+        condition_texts[JOB_FAILED] = ("CreateFailed", f"{who} failed to create ephemeral container")
     if overdue and phase in (WAITING, UNKNOWN, RUNNING):
         phase, ends = FAILED, True
-        told[JOB_FAILED] = (DEADLINE_EXCEEDED, f"{who} was active longer than specified deadline")
+        condition_texts[JOB_FAILED] = (DEADLINE_EXCEEDED, f"{who} was active longer than specified deadline")
     if not job.spec.template.ephemeral_containers:
         phase = ERROR
-        told[JOB_ERROR] = ("Error", "job spec invalid fields.")
-    return Verdict(phase, told, ends)
+        condition_texts[JOB_ERROR] = ("Error", "job spec invalid fields.")
+    return PhaseDecision(phase, condition_texts, ends)
 
 
-def _conditions(stored: Sequence[JobCondition], told: Told, now: datetime) -> list[JobCondition]:
+def _conditions(stored: Sequence[JobCondition], condition_texts: ConditionTexts, now: datetime) -> list[JobCondition]:
     """Merge new conditions into the stored ones; one with the same reason and message keeps its times."""
     conditions = {one.type: one for one in stored or (job_condition(INITIALIZED, INITIALIZED, "", now),)}
-    for kind, (reason, message) in told.items():
+    for kind, (reason, message) in condition_texts.items():
         held = conditions.get(kind)
         if held is None or (held.reason, held.message) != (reason, message):
             conditions[kind] = job_condition(kind, reason, message, now)

@@ -66,14 +66,14 @@ class Target(msgspec.Struct, frozen=True):
         return self.state != UNKNOWN or any(self.containers.get(name) != SUCCEEDED for name in self.injected)
 
 
-class Targets(msgspec.Struct, frozen=True, dict=True):
+class TargetPods(msgspec.Struct, frozen=True, dict=True):
     """The pods of the job in their order, and those that cannot be among them."""
 
     chosen: Sequence[Target]
     conflicts: Sequence[Pod]  # another's container has one of the names, which cannot be freed
 
     @classmethod
-    def of(cls, job: EphemeralJob, pods: Iterable[Pod]) -> "Targets":
+    def of(cls, job: EphemeralJob, pods: Iterable[Pod]) -> "TargetPods":
         """Build the targets from the pods that match."""
         names, uid = job.spec.template.names, job.metadata.uid
         chosen: list[Target] = []

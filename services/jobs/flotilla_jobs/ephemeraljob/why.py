@@ -21,7 +21,7 @@ from flotilla_common.workload.causes.starting import IMAGE_REASONS, ON_ITS_WAY, 
 from flotilla_common.workload.causes.text import bare
 from flotilla_jobs.ephemeraljob.inject import parallelism_of
 from flotilla_jobs.ephemeraljob.status import DEADLINE_EXCEEDED, deadline_of
-from flotilla_jobs.ephemeraljob.targets import Target, Targets, container_state
+from flotilla_jobs.ephemeraljob.targets import Target, TargetPods, container_state
 
 
 def explain_deletion(job: EphemeralJob, builder: PlanBuilder) -> None:
@@ -31,7 +31,7 @@ def explain_deletion(job: EphemeralJob, builder: PlanBuilder) -> None:
     builder.reason(State.PROGRESSING, "Terminating", f"{text}; held by {held}" if held else text)
 
 
-def explain_completed(job: EphemeralJob, targets: Targets, ttl: int, builder: PlanBuilder) -> None:
+def explain_completed(job: EphemeralJob, targets: TargetPods, ttl: int, builder: PlanBuilder) -> None:
     """Add the result of a completed job, and the failures of its pods."""
     status = job.status
     done = f"{status.succeeded} of {pods_word(status.match)} succeeded, {status.failed} failed"
@@ -46,7 +46,7 @@ def explain_completed(job: EphemeralJob, targets: Targets, ttl: int, builder: Pl
 
 def explain(
     job: EphemeralJob,
-    targets: Targets,
+    targets: TargetPods,
     status: EphemeralJobStatus,
     injecting: Sequence[Target],
     builder: PlanBuilder,
@@ -66,7 +66,7 @@ def explain(
         _explain_end(job, status, builder, now)
 
 
-def _explain_pods(job: EphemeralJob, targets: Targets, builder: PlanBuilder) -> None:
+def _explain_pods(job: EphemeralJob, targets: TargetPods, builder: PlanBuilder) -> None:
     """Add reasons if there are no pods, or pods that cannot be used."""
     if not targets.chosen:
         _explain_nobody(job, targets, builder)
@@ -76,7 +76,7 @@ def _explain_pods(job: EphemeralJob, targets: Targets, builder: PlanBuilder) -> 
         builder.reason(State.NOTE, "Conflicts", f"{left}; {text}", targets.conflicts)
 
 
-def _explain_nobody(job: EphemeralJob, targets: Targets, builder: PlanBuilder) -> None:
+def _explain_nobody(job: EphemeralJob, targets: TargetPods, builder: PlanBuilder) -> None:
     """Add why there is no pod to work on."""
     if job.spec.replicas is not None and job.spec.replicas <= 0:
         builder.reason(State.HELD, "MatchedEmpty", f"replicas is {job.spec.replicas}")
@@ -87,7 +87,11 @@ def _explain_nobody(job: EphemeralJob, targets: Targets, builder: PlanBuilder) -
 
 
 def _explain_progress(
-    job: EphemeralJob, targets: Targets, status: EphemeralJobStatus, injecting: Sequence[Target], builder: PlanBuilder
+    job: EphemeralJob,
+    targets: TargetPods,
+    status: EphemeralJobStatus,
+    injecting: Sequence[Target],
+    builder: PlanBuilder,
 ) -> None:
     """Add which pods are being injected, run, or wait."""
     if injecting:

@@ -8,9 +8,9 @@ from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch, owned
+from flotilla_jobs.enabled import jobs_off
 from flotilla_jobs.imagelistpull.plan import plan
 from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
-from flotilla_jobs.switches import jobs_off
 
 LISTS = Watch(IMAGE_LIST_PULL_JOB, ImageListPullJob, writes=("delete", "patch"), subresources=("status",))
 JOBS = Watch(IMAGE_PULL_JOB, ImagePullJob, owner=IMAGE_LIST_PULL_JOB, writes=("create", "delete"))

@@ -19,13 +19,13 @@ from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, Access, Trigger, Watch, namespace_of
 from flotilla_common.settings import Settings
+from flotilla_jobs.enabled import jobs_off
 from flotilla_jobs.imagepull.plan import plan
-from flotilla_jobs.imagepull.secrets import REFERENCES, SOURCE, references_of
+from flotilla_jobs.imagepull.secret_copies import REFERENCES, SOURCE, references_of
 from flotilla_jobs.imagepull.selection import is_active, matching_pods, node_order, selected
 from flotilla_jobs.imagepull.snapshot import Options, PullJobSnapshot
-from flotilla_jobs.imagepull.sources import Sources
+from flotilla_jobs.imagepull.source_secrets import SourceSecrets
 from flotilla_jobs.imagepull.triggers import INDEXES, Triggers
-from flotilla_jobs.switches import jobs_off
 
 LINKS = "links"
 """Index of secrets: by the source that they are copies of, and by the jobs that use them."""
@@ -82,7 +82,7 @@ class Gatherer:
         self._has_clonesets = partial(context.watched, CLONE_SETS)
         self._options = options
         self.triggers = Triggers(self._jobs)
-        self._sources = Sources(
+        self._sources = SourceSecrets(
             get=context.get,
             clock=context.clock,
             wanted=lambda: self.triggers.sources(context.owns),

@@ -11,11 +11,11 @@ from flotilla_common.control.plan import Plan, Reason, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import delete_finished, status_patch, write_finalizer
 from flotilla_jobs.imagepull import why
-from flotilla_jobs.imagepull.push import Order
-from flotilla_jobs.imagepull.secrets import release, supply
+from flotilla_jobs.imagepull.assignment import Assignment
+from flotilla_jobs.imagepull.secret_copies import copy_secrets, release
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
 from flotilla_jobs.imagepull.status import Progress, deadline_of, status_of
-from flotilla_jobs.silence import silent
+from flotilla_jobs.unreachable_agents import unreachable
 
 SOONEST = timedelta(seconds=1)
 """Minimum time before a deadline or a silent node requeues the job."""
@@ -80,20 +80,22 @@ def _completed(snapshot: PullJobSnapshot, since: datetime, now: datetime) -> Pla
 def _running(snapshot: PullJobSnapshot, now: datetime) -> Plan:
     job = snapshot.job
     image = ImageName.parse(job.spec.image)
-    secrets = supply(snapshot)
+    secrets = copy_secrets(snapshot)
     progress = Progress.of(snapshot.nodes, job.metadata.uid, image, secrets.references)
     status = status_of(job, len(snapshot.nodes), progress, now)
     chosen: Sequence[NodeImage] = ()
     if status.completion_time is None and not secrets.unread:
         chosen = _chosen(snapshot, progress, status.active)
-    order = Order(job=job, image=image, secrets=secrets.references, default_ttl=snapshot.options.default_ttl, now=now)
+    assignment = Assignment(
+        job=job, image=image, secrets=secrets.references, default_ttl=snapshot.options.default_ttl, now=now
+    )
     builder = PlanBuilder()
     if FINALIZER not in job.metadata.finalizers:
         # Set before the first copy is created.
         builder.stage([(write_finalizer(IMAGE_PULL_JOB, job.metadata, FINALIZER, present=True),)])
     builder.stage(secrets.chains)
-    builder.stage([order.to(node) for node in chosen])
-    quiet = silent(progress.unanswered, now, builder.deadlines)
+    builder.stage([assignment.write_to(node) for node in chosen])
+    quiet = unreachable(progress.unanswered, now, builder.deadlines)
     why.explain(snapshot, progress, quiet, secrets, parallelism_of(job), builder)
     builder.deadlines.until(deadline_of(job))
     builder.deadlines.not_before(now + SOONEST)

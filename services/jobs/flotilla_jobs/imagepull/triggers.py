@@ -14,7 +14,7 @@ from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.control.keystate import Key
 from flotilla_common.control.watches import owned
 from flotilla_common.mirror.table import Indexer, Table
-from flotilla_jobs.imagepull.secrets import references_of
+from flotilla_jobs.imagepull.secret_copies import references_of
 from flotilla_jobs.imagepull.selection import concerns_node, is_active
 
 IMAGE, TAG, BY_NODE, BY_POD, SECRET_NAME = "image", "tag", "by-node", "by-pod", "secret"

@@ -7,20 +7,20 @@ from flotilla_common.api.kinds.imagepulljob.types import ImagePullJobStatus
 from flotilla_common.control.plan import State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import named, nodes_word
-from flotilla_jobs.imagepull.secrets import Supply
+from flotilla_jobs.imagepull.secret_copies import PullSecrets
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
 from flotilla_jobs.imagepull.status import Progress
-from flotilla_jobs.silence import no_agent
+from flotilla_jobs.unreachable_agents import no_agent
 
-Silent = Mapping[str, datetime]
+Unreachable = Mapping[str, datetime]
 """Nodes whose agent does not answer, and since when."""
 
 
 def explain(
     snapshot: PullJobSnapshot,
     progress: Progress,
-    silent: Silent,
-    secrets: Supply,
+    unreachable: Unreachable,
+    secrets: PullSecrets,
     parallelism: int,
     builder: PlanBuilder,
 ) -> None:
@@ -34,9 +34,9 @@ def explain(
         builder.reason(State.STUCK, "SecretsMissing", f"pull secrets {absent} do not exist; pulling without them")
     if progress.open and not parallelism:
         builder.reason(State.HELD, "Paused", f"paused: parallelism is 0, {nodes_word(len(progress.open))} to go")
-    if silent:
-        builder.reasons.append(no_agent(silent))
-    _explain_pulls(progress, silent, parallelism, builder)
+    if unreachable:
+        builder.reasons.append(no_agent(unreachable))
+    _explain_pulls(progress, unreachable, parallelism, builder)
     if progress.failed:
         names = sorted(progress.failed)
         first = progress.failed[names[0]] or "nothing"
@@ -50,9 +50,9 @@ def explain_completed(status: ImagePullJobStatus, builder: PlanBuilder) -> None:
     builder.reason(State.DONE, "Completed", text, status.failed_nodes)
 
 
-def _explain_pulls(progress: Progress, silent: Silent, parallelism: int, builder: PlanBuilder) -> None:
-    busy = sorted(name for name in progress.pulling if name not in silent)
-    if not busy and not (silent and progress.open):
+def _explain_pulls(progress: Progress, unreachable: Unreachable, parallelism: int, builder: PlanBuilder) -> None:
+    busy = sorted(name for name in progress.pulling if name not in unreachable)
+    if not busy and not (unreachable and progress.open):
         return
     message = f"{nodes_word(len(busy))} at work: {named(busy)}" if busy else "no node is at work"
     if progress.open:

@@ -18,10 +18,10 @@ from flotilla_common.control.watches import Trigger, Watch
 from flotilla_common.node.reports import NODE_IMAGES, NodeImageReport
 from flotilla_common.node.serving import Sender
 from flotilla_common.settings import Settings
+from flotilla_jobs.enabled import images_off
 from flotilla_jobs.nodeimage.plan import plan
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot, Options
 from flotilla_jobs.nodeimage.status import report_problem, reported
-from flotilla_jobs.switches import images_off
 
 OWNER = "owner"
 """Index: NodeImages by the uids of the jobs that own their tags."""

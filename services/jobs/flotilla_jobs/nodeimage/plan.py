@@ -31,7 +31,7 @@ from flotilla_common.control.writes import create_of, delete_of, patch_of, statu
 from flotilla_common.workload.causes import Around, node_trouble
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
 from flotilla_jobs.nodeimage.status import PullTimeouts, reported
-from flotilla_jobs.silence import no_agent, silent
+from flotilla_jobs.unreachable_agents import no_agent, unreachable
 
 SOONEST = timedelta(seconds=3)
 """Minimum time before a deadline requeues a NodeImage: many tags expire at about the same time."""
@@ -121,7 +121,7 @@ def _give_reasons(image: NodeImage, now: datetime, builder: PlanBuilder) -> None
         elif entry.completion_time is not None:
             continue
         open_tags.append(f"{name}:{tag.tag}")
-    quiet = silent({image.metadata.name: min(asked)} if asked else {}, now, builder.deadlines)
+    quiet = unreachable({image.metadata.name: min(asked)} if asked else {}, now, builder.deadlines)
     if quiet:
         builder.reasons.append(no_agent(quiet))
     if open_tags:

@@ -8,10 +8,10 @@ from flotilla_common.control.spec import Responder
 from flotilla_common.control.watches import Watch
 from flotilla_common.node.lookups import Lookups
 from flotilla_common.node.reports import EVENTS, PODS, SECRETS, EventReport, PodReport, SecretsRequest
+from flotilla_jobs.enabled import images_off, reports_off
 from flotilla_jobs.nodereports.containers import ContainerReports
-from flotilla_jobs.nodereports.happenings import COMPONENTS, EventReports
+from flotilla_jobs.nodereports.events import COMPONENTS, EventReports
 from flotilla_jobs.nodereports.pullsecrets import SecretServer
-from flotilla_jobs.switches import images_off, reports_off
 
 _PODS = Watch(POD, Pod, subresources=("status",), conditional=True)
 _IMAGES = Watch(NODE_IMAGE, NodeImage)

@@ -19,8 +19,8 @@ from flotilla_policy.nodepodprobe.plan import plan
 from flotilla_policy.nodepodprobe.snapshot import NodePodProbeSnapshot
 from flotilla_policy.nodepodprobe.status import report_problem, reported
 from flotilla_policy.probing.attempts import attempts_of
+from flotilla_policy.probing.indexes import MARKER, ON_NODE, by_marker, node_of, probes_off
 from flotilla_policy.probing.matching import can_be_probed, is_virtual
-from flotilla_policy.probing.tables import MARKER, ON_NODE, by_marker, node_of, probes_off
 
 
 def _is_own_node(found: Json, node: Json) -> bool:

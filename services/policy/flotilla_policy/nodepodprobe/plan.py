@@ -22,13 +22,13 @@ from flotilla_common.control.plan import Action, Intent, Plan, Stage, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import pods_word
 from flotilla_common.control.writes import create_of, delete_of, patch_of, status_patch
+from flotilla_policy.nodepodprobe.desired import desired_spec
 from flotilla_policy.nodepodprobe.results import marks_of, pod_patch
 from flotilla_policy.nodepodprobe.snapshot import NodePodProbeSnapshot
 from flotilla_policy.nodepodprobe.status import reported
-from flotilla_policy.nodepodprobe.wanted import wanted_spec
 from flotilla_policy.probing.attempts import PodWrite, send
 from flotilla_policy.probing.matching import is_virtual
-from flotilla_policy.probing.silence import agent_is_silent, unanswered
+from flotilla_policy.probing.unreachable_agents import agents_unreachable, overdue_probes
 
 
 def plan(snapshot: NodePodProbeSnapshot, now: datetime) -> Plan:
@@ -43,7 +43,7 @@ def plan(snapshot: NodePodProbeSnapshot, now: datetime) -> Plan:
         return _single(delete_of(NODE_POD_PROBE, found.metadata, Intent.DELETE, "node is gone"))
     virtual = is_virtual(node)  # a node that has just become virtual has an object to be emptied
     pods = () if virtual else snapshot.pods
-    spec = wanted_spec(found.spec if found is not None else NodePodProbeSpec(), pods, snapshot.markers)
+    spec = desired_spec(found.spec if found is not None else NodePodProbeSpec(), pods, snapshot.markers)
     if found is None:
         return Plan() if virtual else _created(snapshot, spec)
     if found.metadata.deletion_timestamp is not None:
@@ -121,10 +121,10 @@ def _give_reasons(snapshot: NodePodProbeSnapshot, found: NodePodProbe, now: date
         f"{entry.namespace}/{entry.name}"
         for entry in found.spec.pod_probes
         if (pod := pods.get(entry.uid)) is not None
-        and [*unanswered(found, pod, snapshot.markers.get(entry.namespace, ()), now, builder.deadlines)]
+        and [*overdue_probes(found, pod, snapshot.markers.get(entry.namespace, ()), now, builder.deadlines)]
     ]
     if quiet:
-        builder.reason(State.STUCK, "WaitingForNodeAgent", agent_is_silent([snapshot.name]), quiet, symptom=True)
+        builder.reason(State.STUCK, "WaitingForNodeAgent", agents_unreachable([snapshot.name]), quiet, symptom=True)
     number = sum(len(pod.probes) for pod in found.spec.pod_probes)
     probes = f"{number} probe{'' if number == 1 else 's'} in {pods_word(len(found.spec.pod_probes))}"
     builder.reason(State.DONE, "ProbesWritten", f"the node has {probes}")

@@ -16,8 +16,8 @@ from flotilla_common.control.watches import IN_NAMESPACE, Trigger, Watch, namesp
 from flotilla_policy.podprobemarker.plan import plan
 from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
 from flotilla_policy.probing.attempts import attempts_of
+from flotilla_policy.probing.indexes import MARKER, ON_NODE, by_marker, node_of, probes_off
 from flotilla_policy.probing.matching import can_be_probed, is_virtual
-from flotilla_policy.probing.tables import MARKER, ON_NODE, by_marker, node_of, probes_off
 
 SERVERLESS = "EnablePodProbeMarkerOnServerless"
 """The gate that lets virtual nodes run probes."""

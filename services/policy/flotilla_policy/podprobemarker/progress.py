@@ -7,7 +7,7 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.nodepodprobe.types import NodePodProbe, NodeProbe, PodProbe, split
 from flotilla_common.api.kinds.podprobemarker.types import PodProbeMarker
-from flotilla_policy.nodepodprobe.wanted import Room, room_in
+from flotilla_policy.nodepodprobe.desired import Capacity, used_capacity
 from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
 from flotilla_policy.probing.resolving import Skipped, probes_of, same
 
@@ -18,7 +18,7 @@ class Progress(msgspec.Struct):
     pending: dict[str, None]  # nodes whose NodePodProbe differs from the desired one
     skipped: list[Skipped]  # probes that a pod cannot have
     left_out: dict[str, None]  # pods for whose probes the node has no capacity
-    rooms: dict[str, Room]  # the remaining capacity of nodes
+    rooms: dict[str, Capacity]  # the remaining capacity of nodes
 
 
 def progress_of(snapshot: PodProbeMarkerSnapshot) -> Progress:
@@ -58,7 +58,7 @@ def _compare(snapshot: PodProbeMarkerSnapshot, pod: Pod, probes: Iterable[NodePr
 def _has_room(found: NodePodProbe, probe: NodeProbe, of_pod: int, progress: Progress) -> bool:
     name = found.metadata.name
     if name not in progress.rooms:
-        progress.rooms[name] = room_in(found.spec)
+        progress.rooms[name] = used_capacity(found.spec)
     return progress.rooms[name].take(probe, of_pod)
 
 

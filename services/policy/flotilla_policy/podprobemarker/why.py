@@ -12,7 +12,7 @@ from flotilla_common.control.text import named, nodes_word, pods_word
 from flotilla_policy.nodepodprobe.results import NATIVE_TYPES
 from flotilla_policy.podprobemarker.progress import Progress
 from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
-from flotilla_policy.probing.silence import agent_is_silent, unanswered
+from flotilla_policy.probing.unreachable_agents import agents_unreachable, overdue_probes
 
 RECHECK = timedelta(seconds=10)
 """The interval for checking a node whose agent is silent again: its results wake no PodProbeMarker."""
@@ -39,7 +39,7 @@ def explain(snapshot: PodProbeMarkerSnapshot, progress: Progress, builder: PlanB
             f"probes per pod and {PROBES_PER_NODE} per node"
         )
         builder.reason(State.STUCK, "TooManyProbes", message, pods)
-    _explain_silence(snapshot, builder, now)
+    _explain_unreachable_agents(snapshot, builder, now)
     if nodes := [*progress.pending]:
         message = f"its probes are not yet in the NodePodProbes of {nodes_word(len(nodes))}: {named(nodes)}"
         builder.reason(State.WAITING, "WaitingForNodePodProbes", message, nodes)
@@ -53,14 +53,14 @@ def explain(snapshot: PodProbeMarkerSnapshot, progress: Progress, builder: PlanB
     builder.reason(State.DONE, "PodsProbed", message)
 
 
-def _explain_silence(snapshot: PodProbeMarkerSnapshot, builder: PlanBuilder, now: datetime) -> None:
+def _explain_unreachable_agents(snapshot: PodProbeMarkerSnapshot, builder: PlanBuilder, now: datetime) -> None:
     nodes: dict[str, None] = {}
     for pod in snapshot.normal:
         found = snapshot.node_probes.get(pod.spec.node_name)
-        if found is not None and any(unanswered(found, pod, [snapshot.marker], now, builder.deadlines)):
+        if found is not None and any(overdue_probes(found, pod, [snapshot.marker], now, builder.deadlines)):
             nodes[found.metadata.name] = None
     if nodes:
-        builder.reason(State.STUCK, "WaitingForNodeAgent", agent_is_silent([*nodes]), [*nodes], symptom=True)
+        builder.reason(State.STUCK, "WaitingForNodeAgent", agents_unreachable([*nodes]), [*nodes], symptom=True)
         builder.deadlines.until(now + RECHECK)
 
 

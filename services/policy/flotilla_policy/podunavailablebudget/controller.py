@@ -22,9 +22,16 @@ from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, Access, Trigger, Watch, namespace_of
 from flotilla_common.workload.budget import related_budget
 from flotilla_policy.podunavailablebudget.entries import in_doubt
-from flotilla_policy.podunavailablebudget.finding import MIRRORED, OWNERS, Finder, Pending, Unresolvable, owner_uids
 from flotilla_policy.podunavailablebudget.lookups import Lookups, Session
 from flotilla_policy.podunavailablebudget.plan import plan
+from flotilla_policy.podunavailablebudget.protected_pods import (
+    MIRRORED,
+    OWNERS,
+    Pending,
+    ProtectedPods,
+    Unresolvable,
+    owner_uids,
+)
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot
 from flotilla_policy.podunavailablebudget.triggers import Triggers
 
@@ -85,7 +92,7 @@ class Gatherer:
     def _look(self, budget: PodUnavailableBudget, session: Session) -> BudgetSnapshot:
         snapshot = BudgetSnapshot(budget=budget, gates=self._context.gates)
         try:
-            members = Finder(budget, self._pods, self._workloads, session).find()
+            members = ProtectedPods(budget, self._pods, self._workloads, session).find()
         except Pending as asked:
             return msgspec.structs.replace(snapshot, pending=str(asked))
         except (Unresolvable, ValueError) as fault:

@@ -64,7 +64,7 @@ class _Resolved(msgspec.Struct, frozen=True):
     resource: Resource | None = None  # None: not mirrored
 
 
-class Finder:
+class ProtectedPods:
     """Finds the pods of one budget in tables, and at the apiserver if these do not suffice."""
 
     def __init__(

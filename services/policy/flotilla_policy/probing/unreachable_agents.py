@@ -14,7 +14,7 @@ ANSWERS_WITHIN = timedelta(seconds=15)
 """The time within which an agent must report the first result of a probe, besides the probe's own delay and period."""
 
 
-def unanswered(
+def overdue_probes(
     found: NodePodProbe, pod: Pod, markers: Iterable[PodProbeMarker], now: datetime, deadlines: Deadlines
 ) -> Iterator[NodeProbe]:
     """Yield the probes of the pod whose first result is overdue.
@@ -50,6 +50,6 @@ def _allowed(probe: NodeProbe) -> timedelta:
     return timedelta(seconds=min(max(spec.period_seconds, 1), 3600) + min(max(spec.initial_delay_seconds, 1), 3600))
 
 
-def agent_is_silent(nodes: Sequence[str]) -> str:
+def agents_unreachable(nodes: Sequence[str]) -> str:
     """Return the message about nodes whose agents have reported nothing."""
     return f"no node agent has reported a result on {', '.join(nodes)}; check that it runs there and reaches the bus"

@@ -37,7 +37,7 @@ DAY = 86_400
 _INT32 = (1 << 31) - 1
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     """A job's request to pull, to be written into NodeImages."""
 
     job: ImagePullJob
@@ -46,7 +46,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     default_ttl: int  # seconds
     now: datetime
 
-    def to(self, node: NodeImage) -> Chain:
+    def write_to(self, node: NodeImage) -> Chain:
         """Return the write into one NodeImage, empty if it already has everything."""
         held = node.spec.images.get(self.image.name, ImageSpec())
         wanted = self._image_spec(node, held)

@@ -19,7 +19,7 @@ ANSWERS_WITHIN = timedelta(seconds=10)
 TO_DO = "see that it runs there and reaches the bus"
 
 
-def silent(asked: Mapping[str, datetime], now: datetime, deadlines: Deadlines) -> dict[str, datetime]:
+def unreachable(asked: Mapping[str, datetime], now: datetime, deadlines: Deadlines) -> dict[str, datetime]:
     """Return the nodes that should have answered by now, each with the time of the request.
 
     `deadlines` gets the time when the next answer is due.

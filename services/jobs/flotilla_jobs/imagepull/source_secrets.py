@@ -24,7 +24,7 @@ LOOK_SECONDS = 5.0
 """Interval of reading a secret again: a change of the source reaches the copy within this time."""
 
 
-class Sources:
+class SourceSecrets:
     """A cache of the secrets that jobs name."""
 
     def __init__(

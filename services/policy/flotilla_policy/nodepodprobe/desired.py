@@ -24,7 +24,7 @@ ENTRY_BYTES = 256
 """The approximate size of an entry of a pod or probe, besides the probe itself."""
 
 
-class Room:
+class Capacity:
     """The remaining capacity of one node for probes."""
 
     def __init__(self) -> None:
@@ -41,43 +41,45 @@ class Room:
         return True
 
 
-def room_in(spec: NodePodProbeSpec) -> Room:
+def used_capacity(spec: NodePodProbeSpec) -> Capacity:
     """Return the capacity that a spec leaves."""
-    room = Room()
+    capacity = Capacity()
     for entry in spec.pod_probes:
         for probe in entry.probes:
-            room.take(probe, 0)
-    return room
+            capacity.take(probe, 0)
+    return capacity
 
 
-def wanted_spec(
+def desired_spec(
     held: NodePodProbeSpec, pods: Iterable[Pod], markers: Mapping[str, Sequence[PodProbeMarker]]
 ) -> NodePodProbeSpec:
     """Return the spec for these pods, which can all be probed."""
     left = {pod.metadata.uid: pod for pod in pods}
-    room = Room()
+    capacity = Capacity()
     entries: list[PodProbe] = []
     for entry in held.pod_probes:
         pod = left.pop(entry.uid, None)
         if pod is not None and pod.metadata.key == (entry.namespace, entry.name):
-            entries += _entry(entry, pod, markers, room)
+            entries += _entry(entry, pod, markers, capacity)
     for pod in sorted(left.values(), key=lambda one: (one.metadata.namespace, one.metadata.seniority)):
         meta = pod.metadata
         fresh = PodProbe(name=meta.name, namespace=meta.namespace, uid=meta.uid)
-        entries += _entry(fresh, pod, markers, room)
+        entries += _entry(fresh, pod, markers, capacity)
     return NodePodProbeSpec(pod_probes=entries)
 
 
-def _entry(held: PodProbe, pod: Pod, markers: Mapping[str, Sequence[PodProbeMarker]], room: Room) -> Iterator[PodProbe]:
+def _entry(
+    held: PodProbe, pod: Pod, markers: Mapping[str, Sequence[PodProbeMarker]], capacity: Capacity
+) -> Iterator[PodProbe]:
     """Yield the entry of the pod; none without probes."""
-    wanted = {probe.name: probe for probe in probes_for(pod, markers.get(pod.metadata.namespace, ()))}
+    desired = {probe.name: probe for probe in probes_for(pod, markers.get(pod.metadata.namespace, ()))}
     probes: list[NodeProbe] = []
     for probe in held.probes:
-        new = wanted.pop(probe.name, None)
-        if new is not None and room.take(new, len(probes)):
+        new = desired.pop(probe.name, None)
+        if new is not None and capacity.take(new, len(probes)):
             probes.append(probe if same(probe, new) else new)
-    for probe in wanted.values():
-        if room.take(probe, len(probes)):
+    for probe in desired.values():
+        if capacity.take(probe, len(probes)):
             probes.append(probe)
     if probes:  # a recreated sandbox has another IP
         yield msgspec.structs.replace(held, ip=pod.status.pod_ip or held.ip, probes=probes)

@@ -33,7 +33,7 @@ _CAUSE = "first readiness"
 
 def plan_creates(context: PlanContext, builder: PlanBuilder) -> None:
     """Create pods on as many waiting nodes as parallelism allows, in slow start."""
-    waiting, active = context.survey.waiting, context.counts.active
+    waiting, active = context.node_view.waiting, context.counts.active
     limit = context.parallelism
     if limit is None:
         text = f"parallelism {context.job.spec.parallelism!r} is neither a number nor a percentage: nothing is created"
@@ -56,11 +56,11 @@ def plan_creates(context: PlanContext, builder: PlanBuilder) -> None:
         builder.reason(state, "WaitingForParallelism", text, left)
 
 
-def plan_misfits(context: PlanContext, builder: PlanBuilder) -> None:
+def plan_misplaced(context: PlanContext, builder: PlanBuilder) -> None:
     """Delete pods, ended ones too, on nodes that should have none any more."""
-    misfits = context.survey.misfits[:MAX_CHAINS_PER_PASS]
-    builder.stage([(delete(pod, Intent.DELETE, f"its node {why}"),) for pod, why in misfits])
-    for pod, why in misfits:
+    misplaced = context.node_view.misplaced[:MAX_CHAINS_PER_PASS]
+    builder.stage([(delete(pod, Intent.DELETE, f"its node {why}"),) for pod, why in misplaced])
+    for pod, why in misplaced:
         builder.reason(State.PROGRESSING, "Deleting", f"deleting {pod.metadata.name}: its node {why}", [pod])
 
 

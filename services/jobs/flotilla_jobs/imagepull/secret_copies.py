@@ -23,7 +23,7 @@ MODE = "imagepulljobs.kruise.io/mode"
 _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-class Supply(msgspec.Struct, frozen=True, kw_only=True):
+class PullSecrets(msgspec.Struct, frozen=True, kw_only=True):
     """The references that nodes get, and the writes that make them valid."""
 
     references: Sequence[SecretReference] = ()
@@ -37,14 +37,14 @@ def references_of(copy: Secret) -> list[str]:
     return [key for key in copy.metadata.annotations.get(REFERENCES, "").split(",") if key]
 
 
-def supply(snapshot: PullJobSnapshot) -> Supply:
+def copy_secrets(snapshot: PullJobSnapshot) -> PullSecrets:
     """Return the references and writes that a running job needs; sources that do not exist are left out."""
     meta, names = snapshot.job.metadata, list(dict.fromkeys(snapshot.job.spec.pull_secrets))
     if meta.namespace == snapshot.options.secrets_namespace:
-        return Supply(references=[SecretReference(namespace=meta.namespace, name=name) for name in names])
+        return PullSecrets(references=[SecretReference(namespace=meta.namespace, name=name) for name in names])
     unread = [name for name in names if name not in snapshot.sources]
     if unread:
-        return Supply(unread=unread)
+        return PullSecrets(unread=unread)
     copies = _Copies(snapshot)
     chains: list[Chain] = [
         (action,) for action in copies.released(wanted={f"{meta.namespace}/{name}" for name in names})
@@ -58,7 +58,7 @@ def supply(snapshot: PullJobSnapshot) -> Supply:
         references.append(reference)
         chains += [(action,)] if action is not None else []
     absent = [name for name in names if snapshot.sources[name] is None]
-    return Supply(references=references, chains=tuple(chains), absent=absent)
+    return PullSecrets(references=references, chains=tuple(chains), absent=absent)
 
 
 def release(snapshot: PullJobSnapshot) -> tuple[Chain, ...]:
