@@ -93,7 +93,7 @@ async def test_the_clock_is_set_in_the_middle_of_pulls(space: Workspace, staffed
     assert 1.9 < second < 10
     assert pauses["quick"] == pauses["slow"] == []
     began, lasted = times(staffed, what)
-    assert (began["quick"] - began["slow"]).total_seconds() > 3500, "the agent goes by the clock that was set"
+    assert (began["quick"] - began["slow"]).total_seconds() > 3500, "the agent reports by the clock that was set"
     assert lasted["mute"] >= 12  # 11 to the deadline, 2 of the pause after it; whole seconds
     assert lasted["sick"] >= 6
     assert all(0 <= one < 60 for one in lasted.values())

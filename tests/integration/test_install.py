@@ -301,7 +301,7 @@ async def test_image_pulls_need_no_more_than_the_role_of_their_service(cluster: 
         await fleet.stop()
     assert cluster.read("nodeimages")["items"]
     reply = flotilla(cluster, "uninstall")
-    assert reply.returncode == 0, "NodeImages are nobody's work that could be lost"
+    assert reply.returncode == 0, "NodeImages contain no work of users"
     assert outcomes(reply)["customresourcedefinition.apiextensions.k8s.io/nodeimages.apps.kruise.io"] == "deleted"
 
 

@@ -19,7 +19,7 @@ def _version(name: str) -> Version:
     spec = struct(
         "The desired state.",
         size=integer("How many ConfigMaps."),
-        replicas=integer("How many pods its CloneSet has; absent: there is none."),
+        replicas=integer("How many pods its CloneSet has; without it there is no CloneSet."),
         image=string("The image of the pods."),
     )
     status = struct(

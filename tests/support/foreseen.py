@@ -55,7 +55,7 @@ def differences(waves: Sequence[Sequence[Happening]], real: Sequence[Happening])
             if sorted(here) != known if known else len(here) != len(names):
                 wrong.append(f"wave {number} was to {done} {names}, and it was {here}")
         if rest:
-            wrong.append(f"nobody foretold to {done} {rest}")
+            wrong.append(f"not in the forecast: {done} {rest}")
     return wrong
 
 

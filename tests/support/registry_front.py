@@ -116,7 +116,7 @@ class Front:
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
 
     def serve(self, registry: str) -> None:
-        """Be the registry of this name for all nodes."""
+        """Serve the registry of this name to all nodes."""
         containerd.trust(self._cluster.nodes.registries, registry, f"http://{self._host}:{self.port}")
 
     def spoil(self, repository: str, trouble: Trouble) -> None:

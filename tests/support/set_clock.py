@@ -57,7 +57,7 @@ def put(file: Path, seconds: float) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Become the program."""
+    """Run the program in this process, with the wrong clock."""
     file, module, *rest = arguments
     wrong = WrongClock(Path(file))
     vars(clock)["datetime"] = wrong

@@ -10,12 +10,12 @@ from tests.testkit.documents import Json, metadata, present
 
 
 def container(name: str = "main", image: str = "", **more: Any) -> Json:
-    """Return a container of a pod's spec; `more`: env, resources, …"""
+    """Return a container of a pod's spec; `more`: env, resources and so on."""
     return present(name=name, image=image) | more
 
 
 def container_status(name: str = "main", image: str = "", image_id: str = "", **more: Any) -> Json:
-    """Return the status of a container; `more`: ready, restartCount, state, …"""
+    """Return the status of a container; `more`: ready, restartCount, state and so on."""
     return present(name=name, image=image, imageID=image_id) | more
 
 

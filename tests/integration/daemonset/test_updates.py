@@ -88,7 +88,7 @@ def test_surging_keeps_the_old_pod_until_the_new_one_is_available(space: Workspa
             and "deletionTimestamp" in event.object["metadata"]
         )
         waited = moment(going) - moment(ready["lastTransitionTime"])
-        assert waited.total_seconds() >= 1 + 1, "it is told with its grace period of a second"
+        assert waited.total_seconds() >= 1 + 1, "it terminates with its grace period of a second"
 
 
 def test_a_canary_on_one_node_then_on_all(space: Workspace):

@@ -134,7 +134,7 @@ async def comes_to_rest(place: Scene) -> None:
         await asyncio.sleep(3)
         if service.metric("controller_runtime_reconcile_total") - before <= 6:
             return
-    raise AssertionError("it never comes to rest")
+    raise AssertionError("it never settles")
 
 
 def owners(place: Scene) -> int:

@@ -93,7 +93,7 @@ async def test_a_bus_that_is_away_for_a_while(space: PullSpace, running: Running
     await running.fleet.kill_bus()
     del space.agents.answers[node, "nginx:bus"]
     await eventually(lambda: (node, "nginx:bus", 0) in space.agents.ended)
-    assert space.job()["active"] == 1, "nobody hears of it meanwhile"
+    assert space.job()["active"] == 1, "the report does not arrive meanwhile"
     await running.fleet.start_bus()
     await asyncio.to_thread(space.done, succeeded=1, message="job has completed", seconds=60)
     await running.fleet.healthy(60)

@@ -115,7 +115,7 @@ def test_what_is_more_than_an_image_reaches_new_pods_only(space: Meshed):
     space.comes_to(2, 1, 2, 1)
     space.set_sidecar(NEW)
     space.comes_to(2, 1, 2, 1)
-    assert space.sidecars() == [OLD, NEW], "the pod that was made anew is updated"
+    assert space.sidecars() == [OLD, NEW], "the recreated pod is updated"
     space.sidecar_set(sidecar(NEWER))
     space.until(lambda: space.sidecars() == [NEW, NEWER])
 

@@ -172,7 +172,7 @@ class World:
             report = self._pass()
             if self._failed or not report.counts:
                 return
-        raise AssertionError(f"never comes to rest: {self.log}")
+        raise AssertionError(f"never settles: {self.log}")
 
     def edit(self, **spec: Any) -> None:
         """Change the spec as a user; None removes a member."""

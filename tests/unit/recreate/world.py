@@ -130,7 +130,7 @@ class World(Cluster):
                 self.write(action)
             if not actions:
                 return self.log[begun:]
-        raise AssertionError(f"never comes to rest: {self.log[begun:]}")
+        raise AssertionError(f"never settles: {self.log[begun:]}")
 
     def report(self, *states: RecreateState, phase: str = "", message: str = "", name: str = "r") -> None:
         """Report states as the agent, and absorb them."""

@@ -66,7 +66,7 @@ def settle(made: Recording) -> None:
         plan = run_pass(made)
         if not plan.actions and plan.status is None:
             return
-    raise AssertionError("never comes to rest")
+    raise AssertionError("never settles")
 
 
 async def recorded(made: Recording) -> Bundle:
