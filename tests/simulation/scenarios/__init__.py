@@ -1,5 +1,7 @@
-"""Scenarios, one file per theme: every module here with `SCENARIOS` takes part, nothing else has to be told. `TERMS` in
-one says what workloads of a kind promise, `RULES` what else may never be seen."""
+"""Scenarios, one file per theme. Every module here with `SCENARIOS` is found by itself.
+
+`TERMS` of a module reads the terms of a workload kind, `RULES` has the further rules of a kind.
+"""
 
 import importlib
 import pkgutil
@@ -24,7 +26,7 @@ def every_scenario() -> Mapping[str, Scenario]:
 
 
 def every_reader() -> Mapping[Resource, Reader]:
-    """How the promises of each workload kind are read."""
+    """Return the readers of the terms of each workload kind."""
     readers: dict[Resource, Reader] = {}
     for module in _modules():
         readers |= getattr(module, "TERMS", {})
@@ -32,7 +34,7 @@ def every_reader() -> Mapping[Resource, Reader]:
 
 
 def every_rule() -> list[Callable[[], Callable[[Any, Any], Iterator[str]]]]:
-    """What makes the rules (`oracles.judge.Rule`) that hold for one kind only."""
+    """Return the factories of the rules (`oracles.view.Rule`) of one kind."""
     return [make for module in _modules() for make in getattr(module, "RULES", ())]
 
 

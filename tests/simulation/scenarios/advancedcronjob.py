@@ -1,5 +1,4 @@
-"""AdvancedCronJobs: runs by the minute, beside one another or not, late ones, and ones that nobody could start
-(advancedcronjob.md §4, §8)."""
+"""AdvancedCronJobs: runs by the minute, concurrent or not, late ones, and missed ones (advancedcronjob.md §4, §8)."""
 
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB

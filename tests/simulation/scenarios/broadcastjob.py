@@ -1,4 +1,4 @@
-"""What a BroadcastJob promises, and what is right in the end; its scenarios are in files of their own."""
+"""The terms and the final state of a BroadcastJob; its scenarios are in files of their own."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -28,7 +28,7 @@ EVERY = 48
 """The ordinary sweep tries each so-many-th fault: the machinery is that of CloneSets."""
 
 LASTING = None
-"""Of pods that do not end by themselves."""
+"""The exit of pods that do not end by themselves."""
 
 
 def broadcastjob(
@@ -39,14 +39,14 @@ def broadcastjob(
     pods: Json | None = None,
     **spec: object,
 ) -> Json:
-    """A BroadcastJob whose pods end with this code. `pods`: more of their spec; `policy`: when they are restarted."""
+    """Return a BroadcastJob whose pods end with this code. `pods`: more of their spec; `policy`: of restarts."""
     metadata = {"name": name, "namespace": NAMESPACE_NAME}
     body = {"template": job_template(exits, policy, pods), **spec}
     return {"apiVersion": BROADCAST_JOB.api_version, "kind": BROADCAST_JOB.kind, "metadata": metadata, "spec": body}
 
 
 def job_template(exits: int | list[int] | None = 0, policy: str = "Never", pods: Json | None = None) -> Json:
-    """A template of pods that end."""
+    """Return a template of pods that end."""
     made = template("one")
     if exits is not LASTING:
         made["metadata"]["annotations"] = {EXITS_ANNOTATION: msgspec.json.encode({"main": exits}).decode()}
@@ -55,13 +55,13 @@ def job_template(exits: int | list[int] | None = 0, policy: str = "Never", pods:
 
 
 def end_pod(node: str, code: int = 0) -> ChangePod:
-    """The container of the pod on a node ends with this code."""
+    """End the container of the pod on a node with this code."""
     exits = {EXITS_ANNOTATION: msgspec.json.encode({"main": code}).decode()}
     return ChangePod(patch={"metadata": {"annotations": exits}}, node=node)
 
 
 def end_pods(*nodes: str) -> tuple[ChangePod, ...]:
-    """The pods on these nodes succeed."""
+    """Let the pods on these nodes succeed."""
     return tuple(map(end_pod, nodes))
 
 
@@ -71,12 +71,12 @@ def changed(**spec: object) -> Change:
 
 
 def told(**least: int) -> Step:
-    """Until the job counts so many."""
+    """Wait until the job's status has these counts."""
     return WaitStatus(name="web", kind=BROADCAST_JOB.kind, least=least)
 
 
 class WaitRunning(Step):
-    """Until so many pods of the job run, or those of exactly these nodes."""
+    """Wait until this number of the job's pods run, or those of exactly these nodes."""
 
     pods: int = 0
     nodes: tuple[str, ...] = ()
@@ -113,7 +113,7 @@ class OnNodes(Frozen):
     verdict: str = ""  # the message of the condition that ends it
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs."""
+        """Yield the differences from the final state."""
         found = [msgspec.convert(one, type=Pod) for one in stage.current.all(POD, NAMESPACE_NAME)]
         pods = sorted((node_of(pod), pod.status.phase) for pod in found if owner_name(pod) == name)
         if pods != sorted(self.pods.items()):
@@ -143,7 +143,7 @@ def on(
     running: str = "",
     killed: int = 0,
 ) -> OnNodes:
-    """The end, by the numbers of nodes: `on(succeeded="12", failed="3")`. `killed`: pods that went when it failed."""
+    """Return the final state by the numbers of nodes: `on(succeeded="12", failed="3")`. `killed`: deleted pods."""
     told = {"Succeeded": succeeded, "Failed": failed, "Running": running}
     counts = {
         "desired": sum(map(len, told.values())) if desired is None else desired,
@@ -167,12 +167,12 @@ broadcasting = partial(
 
 
 def created(**members: Any) -> tuple[Step, ...]:
-    """The job exists, and three pods of it run for as long as nobody ends them."""
+    """Create the job, and wait until three pods of it run. They run until a step ends them."""
     return Create(document=broadcastjob(exits=LASTING, **members)), WaitRunning(pods=3)
 
 
 def broadcastjob_terms(document: Json) -> Terms:
-    """What the rules of all workloads ask for."""
+    """Return the terms that the rules of all workloads check."""
     metadata = document["metadata"]
     labels = {NAME_LABEL: metadata["name"], UID_LABEL: metadata["uid"]}
     return Terms(

@@ -24,7 +24,7 @@ GREEDY: Json = {
 
 
 def sized(node: str, cpu: str) -> Change:
-    """How much a node has."""
+    """Set the CPU of a node."""
     room = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
     return Change(patch={"status": {"allocatable": room}}, name=node, kind="Node", subresource="status")
 

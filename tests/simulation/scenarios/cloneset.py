@@ -1,4 +1,4 @@
-"""What a CloneSet promises; its scenarios are in files of their own, one per theme."""
+"""The terms of a CloneSet; its scenarios are in files of their own, one per theme."""
 
 import msgspec
 
@@ -16,7 +16,7 @@ NOTHING = Selector({}, ())
 
 
 def cloneset_terms(document: Json) -> Terms:
-    """The terms of a CloneSet (cloneset.md §4.3)."""
+    """Return the terms of a CloneSet (cloneset.md §4.3)."""
     cloneset = msgspec.convert(_typed(document), type=CloneSet)
     spec = cloneset.spec
     rolling = spec.update_strategy.rolling_update or RollingUpdate()

@@ -1,5 +1,7 @@
-"""AdvancedCronJobs as short as a scenario's sentence, and what must be in the end of them. The world begins at
-midnight: `1:00` is the first minute that is due."""
+"""AdvancedCronJobs in short form, and their final state.
+
+The world begins at midnight: `1:00` is the first minute that is due.
+"""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -36,7 +38,7 @@ SERVICE = "jobs"
 
 
 def cron(template: Json, *, schedule: str = "* * * * *", policy: str = "Allow", **spec: object) -> Json:
-    """An AdvancedCronJob `web`."""
+    """Return an AdvancedCronJob `web`."""
     metadata = {"name": "web", "namespace": NAMESPACE_NAME}
     body = {"schedule": schedule, "concurrencyPolicy": policy, "template": template, **spec}
     kind, version = ADVANCED_CRON_JOB.kind, ADVANCED_CRON_JOB.api_version
@@ -44,7 +46,7 @@ def cron(template: Json, *, schedule: str = "* * * * *", policy: str = "Allow", 
 
 
 def jobs(exits: int | None = 0) -> Json:
-    """Jobs whose pods end with this code, or run until somebody ends them."""
+    """Return a template of Jobs whose pods end with this code, or run until a step ends them."""
     return {"jobTemplate": {"spec": {"backoffLimit": 0, "template": job_template(exits)}}}
 
 
@@ -54,7 +56,7 @@ def broadcasts(exits: int | None = 0, **spec: object) -> Json:
 
 
 def pulls() -> Json:
-    """An image for the first node."""
+    """Return a template that pulls an image on the first node."""
     spec = {"images": [ONE], "selector": {"names": ["node-1"]}, "completionPolicy": {"type": "Always"}}
     return {"imageListPullJobTemplate": {"spec": spec}}
 
@@ -66,12 +68,12 @@ def moment(at: str) -> float:
 
 
 def run_of(at: str) -> str:
-    """The name of the child that was due then."""
+    """Return the name of the child that was due at this time."""
     return f"web-{int(EPOCH.timestamp() + moment(at))}"
 
 
 class Until(Step):
-    """Until the clock of the world says so; if it is later already, at once."""
+    """Wait until the clock of the world shows this time; if it is later already, not at all."""
 
     at: str
 
@@ -81,7 +83,7 @@ class Until(Step):
 
 
 class WaitRun(Step):
-    """Until the status knows of a run that was due then, or later; if it is the `first`, of none before."""
+    """Wait until the status has a run that was due at this time, or later; for the `first`, no earlier one."""
 
     at: str
     first: bool = False
@@ -100,13 +102,13 @@ class WaitRun(Step):
 
 
 def ended(at: str) -> ChangePod:
-    """The pod of a Job ends."""
+    """End the pod of a Job."""
     exits = {EXITS_ANNOTATION: msgspec.json.encode({"main": 0}).decode()}
     return ChangePod(patch={"metadata": {"annotations": exits}}, owner=run_of(at))
 
 
 def removed(at: str) -> Remove:
-    """A user deletes a Job."""
+    """Let a user delete a Job."""
     return Remove(name=run_of(at), kind=JOB.kind)
 
 
@@ -128,7 +130,7 @@ class Ran(Frozen):
     foreign: int = 0  # children of nobody
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs."""
+        """Yield the differences from the final state."""
         found = [
             one for kind in (JOB, BROADCAST_JOB, IMAGE_LIST_PULL_JOB) for one in stage.current.all(kind, NAMESPACE_NAME)
         ]
@@ -154,7 +156,7 @@ class Ran(Frozen):
 
 
 def given(document: Json, at: str = "0:50") -> tuple[Step, ...]:
-    """It has been there for a while."""
+    """Create the object some time before."""
     return Create(document=document), Until(at=at)
 
 

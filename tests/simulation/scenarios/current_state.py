@@ -1,4 +1,4 @@
-"""What exists now, as kept up by a listener on the history: the eyes of a scenario's steps and conditions."""
+"""The current objects, updated by a listener on the history, for a scenario's steps and conditions."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ class CurrentState:
         return self.objects.get((resource, namespace, name))
 
     def all(self, resource: Resource, namespace: str) -> Iterator[Json]:
-        """The objects of a namespace, oldest first."""
+        """Yield the objects of a namespace, oldest first."""
         return (
             found for (kind, where, _), found in list(self.objects.items()) if (kind, where) == (resource, namespace)
         )
@@ -55,11 +55,11 @@ class CurrentState:
 
 
 def owner_name(pod: Pod) -> str:
-    """The name of the pod's controller; empty without one."""
+    """Return the name of the pod's controller; empty without one."""
     controller = controller_of(pod.metadata)
     return controller.name if controller is not None else ""
 
 
 def image_of(pod: Pod) -> str:
-    """The tag of the first container's image: scenarios differ in nothing else."""
+    """Return the tag of the first container's image: the images of scenarios differ in nothing else."""
     return pod.spec.containers[0].image.rpartition(":")[2]

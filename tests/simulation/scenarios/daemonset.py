@@ -1,4 +1,4 @@
-"""What a DaemonSet promises, and what is right in the end; its scenarios are in files of their own, one per theme."""
+"""The terms and the final state of a DaemonSet; its scenarios are in files of their own, one per theme."""
 
 from collections.abc import Iterator, Mapping
 
@@ -28,11 +28,11 @@ TOLERATED = (
     *(("not-ready", "NoExecute"), ("unreachable", "NoExecute"), ("unschedulable", "NoSchedule")),
     *((f"{what}-pressure", "NoSchedule") for what in ("disk", "memory", "pid")),
 )
-"""What daemons put up with (daemonset.md §4.2)."""
+"""Taints that daemons tolerate (daemonset.md §4.2)."""
 
 
 def everywhere(document: Json, nodes: int = NODES) -> tuple[Step, ...]:
-    """The DaemonSet exists, and its pods serve on so many nodes."""
+    """Create the DaemonSet, and wait until its pods serve on this number of nodes."""
     return Create(document=document), Wait(pods=nodes, serving=nodes, observed=True)
 
 
@@ -45,8 +45,10 @@ def in_daemons(*scenarios: Scenario) -> tuple[Scenario, ...]:
 def on(
     *, gone: bool = False, revisions: int | None = None, loose: int = 0, serving: int | None = None, **images: str
 ) -> "OnNodes":
-    """The end, by the tags of images: `on(one="1", two="23")` is one pod of image `one` on node-1, of `two` on node-2
-    and node-3."""
+    """Return the final state by the tags of images.
+
+    `on(one="1", two="23")` is one pod of image `one` on node-1, of `two` on node-2 and node-3.
+    """
     nodes = {f"node-{number}": image for image, numbers in images.items() for number in numbers}
     counts = {image: len(numbers) for image, numbers in images.items()}
     return OnNodes(nodes=nodes, pods=counts, revisions=revisions, loose=loose, serving=serving, exists=not gone)
@@ -58,7 +60,7 @@ class OnNodes(End, kw_only=True):
     nodes: dict[str, str]
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs."""
+        """Yield the differences from the final state."""
         yield from super().problems(stage, name, kind)
         found = sorted((node_of(pod), image_of(pod)) for pod in stage.current.pods(NAMESPACE_NAME, name))
         if found != sorted(self.nodes.items()):
@@ -71,7 +73,7 @@ class OnNodes(End, kw_only=True):
 
 
 def status_of(current: CurrentState, document: Json) -> Json:
-    """What the status must say when everything is at rest (daemonset.md §5)."""
+    """Return the status of a DaemonSet at rest (daemonset.md §5)."""
     terms = daemonset_terms(document)
     assert terms.per_node is not None
     pods = _first_pods(current, document["metadata"]["name"])
@@ -94,13 +96,13 @@ def status_of(current: CurrentState, document: Json) -> Json:
 
 
 def _first_pods(current: CurrentState, owner: str) -> Mapping[str, Pod]:
-    """The oldest pod of each node, terminating or not."""
+    """Return the oldest pod of each node, terminating or not."""
     pods = [msgspec.convert(found, type=Pod) for found in current.all(POD, NAMESPACE_NAME)]
     return {node_of(pod): pod for pod in reversed(pods) if owner_name(pod) == owner}
 
 
 def daemonset_terms(document: Json) -> Terms:
-    """The terms of a DaemonSet (daemonset.md §4.2, §4.8)."""
+    """Return the terms of a DaemonSet (daemonset.md §4.2, §4.8)."""
     daemonset = msgspec.convert(_typed(document), type=DaemonSet)
     spec = daemonset.spec
     rolling = spec.update_strategy.rolling_update or RollingUpdate()

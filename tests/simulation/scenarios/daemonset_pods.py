@@ -13,12 +13,12 @@ STRAY: Json = {"metadata": {"labels": {"app": "mine"}}}
 
 
 def failed(node: str) -> ChangePod:
-    """The pod of a node fails."""
+    """Let the pod of a node fail."""
     return ChangePod(node=node, patch=FAILS, subresource="status")
 
 
 def orphan(node: str) -> Create:
-    """A pod of nobody that the DaemonSet selects, on a node."""
+    """Create a pod without an owner that the DaemonSet selects, on a node."""
     metadata = {"name": f"mine-{node}", "namespace": "shop", "labels": {"app": "web"}}
     return Create(
         document={
@@ -31,7 +31,7 @@ def orphan(node: str) -> Create:
 
 
 def chosen(node: str) -> ChangePod:
-    """Somebody wants the pod of a node deleted."""
+    """Mark the pod of a node for deletion, as a user."""
     return ChangePod(node=node, patch={"metadata": {"labels": {SPECIFIED_DELETE_LABEL: "true"}}})
 
 

@@ -1,6 +1,7 @@
 """EphemeralJobs: containers for pods that match, a few at a time, to their end (ephemeraljob.md §5 to §8).
 
-The pods are bare: nobody but users makes and takes them. What a container does is its command (`cluster.ephemeral`).
+The pods are bare: only users create and delete them. The command of a container decides what it does
+(`cluster.ephemeral`).
 """
 
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ SLEEP = ("sleep", "inf")
 def ephemeraljob(
     *names: str, name: str = "web", command: tuple[str, ...] = ("exit", "0"), image: str = "one", **spec: object
 ) -> Json:
-    """A job that puts containers of these names (`dbg`, if none is given) into the pods of the shop."""
+    """Return a job that injects containers of these names (by default `dbg`) into the pods of the shop."""
     found = [
         container(image)
         | {
@@ -60,13 +61,13 @@ def ephemeraljob(
 
 
 def pod(name: str, app: str = "shop") -> Json:
-    """A pod for it."""
+    """Return a pod that the job selects."""
     metadata = {"name": name, "namespace": NAMESPACE_NAME, "labels": {"app": app}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container("one")]}}
 
 
 class WaitPods(Step):
-    """Until these pods run."""
+    """Wait until these pods run."""
 
     names: tuple[str, ...]
 
@@ -87,7 +88,7 @@ class Injected(Frozen):
     exists: bool = True
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs."""
+        """Yield the differences from the final state."""
         found = [msgspec.convert(one, type=Pod) for one in stage.current.all(POD, NAMESPACE_NAME)]
         if (pods := {one.metadata.name: _states(one) for one in found}) != self.pods:
             yield f"pods have {pods}, not {self.pods}"
@@ -111,7 +112,7 @@ ENDS = ("JobSucceeded", "JobFailed", "JobError")
 
 
 def _states(found: Pod) -> dict[str, str]:
-    """`ended 3`, `running` or `waiting`, by container."""
+    """Return `ended 3`, `running` or `waiting`, by container."""
     states: dict[str, str] = {}
     for status in found.status.ephemeral_container_statuses:
         ended = status.state.terminated
@@ -121,17 +122,17 @@ def _states(found: Pod) -> dict[str, str]:
 
 
 def every(*names: str, dbg: str = "ended 0") -> dict[str, dict[str, str]]:
-    """The same container in each of the pods."""
+    """Return the same container for each of the pods."""
     return {name: {"dbg": dbg} for name in names}
 
 
 def counted(phase: str, match: int, **states: int) -> Json:
-    """What the status says."""
+    """Return the status of the job."""
     return {"phase": phase, "match": match, **dict.fromkeys(("running", "succeeded", "failed", "waiting"), 0), **states}
 
 
 def told(**least: int) -> Step:
-    """Until the job counts so many."""
+    """Wait until the job's status has these counts."""
     return WaitStatus(name="web", kind=EPHEMERAL_JOB.kind, least=least)
 
 
@@ -141,12 +142,12 @@ def changed(**spec: object) -> Change:
 
 
 def moved(name: str, app: str) -> Change:
-    """A pod has another label."""
+    """Change the label of a pod."""
     return Change(patch={"metadata": {"labels": {"app": app}}}, name=name, kind="Pod")
 
 
 def pods(*names: str) -> tuple[Step, ...]:
-    """These pods run."""
+    """Create these pods, and wait until they run."""
     return (*(Create(document=pod(name)) for name in names), WaitPods(names=names))
 
 

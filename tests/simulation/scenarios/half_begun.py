@@ -1,5 +1,8 @@
-"""Updates in place of many pods at once, for replicas that die in the middle of it: some pods have been taken out of
-service by then and have not got their image. What is given back may not be spent before it is Ready again."""
+"""In-place updates of many pods at once, for replicas that crash in the middle.
+
+Some pods are out of service by then and have not got their image. A pod that is given back uses up maxUnavailable
+until it is Ready again.
+"""
 
 from collections.abc import Sequence
 
@@ -25,8 +28,10 @@ def _first(ring: str) -> Json:
 
 
 def _interrupted(**changes: object) -> Sequence[Step]:
-    """Updates begin, and pause for as long as it takes to be seen: what has half begun is given back. Then they go
-    on, perhaps with other settings."""
+    """Begin updates, and pause until it is seen and half-begun ones are undone. Then continue.
+
+    Further changes are other settings of the continued update.
+    """
     pause = rolling(paused=True), Wait(observed=True), rolling(paused=False, **changes)
     return image("two"), Wait(begun=1), *pause
 

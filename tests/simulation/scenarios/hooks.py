@@ -7,7 +7,7 @@ from tests.simulation.scenarios.steps import Create, Wait
 
 
 def hooked(hook: str, *, unready: bool = False, held: bool = True) -> Json:
-    """A CloneSet whose pods carry the label that the hook looks for."""
+    """Return a CloneSet whose pods carry the label of the hook."""
     handler = {"labelsHandler": {"hold": "yes"}, "markPodNotReady": unready}
     document = cloneset(2, top={"lifecycle": {hook: handler}})
     pods = template("one")

@@ -28,7 +28,7 @@ EVERY = 6
 
 
 def pod(priorities: dict[str, int | None], *, ordered: bool = False) -> Json:
-    """A pod `web` with these containers; their images are called as they are."""
+    """Return a pod `web` with these containers; their images have the same names."""
     annotations = {LAUNCH_PRIORITY: LAUNCHED_IN_ORDER} if ordered else {}
     return {
         "apiVersion": "v1",
@@ -48,7 +48,7 @@ def containers(priorities: dict[str, int | None]) -> list[Json]:
 
 
 class WaitKeys(Step):
-    """Until the ConfigMap of the pod `web` has these keys."""
+    """Wait until the ConfigMap of the pod `web` has these keys."""
 
     keys: tuple[str, ...]
 
@@ -65,7 +65,7 @@ class Launched(Frozen):
     serving: bool = True
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs."""
+        """Yield the differences from the final state."""
         pods = stage.current.pods(NAMESPACE_NAME)
         if len(pods) != self.pods:
             yield f"there are {len(pods)} pods, not {self.pods}"
@@ -84,7 +84,7 @@ class Launched(Frozen):
 
 
 def keys_of(stage: Stage, title: str) -> tuple[str, ...]:
-    """The keys of a pod's ConfigMap, sorted."""
+    """Return the keys of a pod's ConfigMap, sorted."""
     found = msgspec.convert({"metadata": {"name": title}}, Pod)
     document = stage.current.get(CONFIG_MAP, NAMESPACE_NAME, launch.barrier_name(found)) or {}
     return tuple(sorted(document.get("data", {})))
@@ -99,7 +99,7 @@ def launching(
     kind: str = POD.kind,
     exact: bool = True,
 ) -> Scenario:
-    """A scenario about the pod `web`, or the CloneSet of that name."""
+    """Return a scenario about the pod `web`, or the CloneSet of that name."""
     return Scenario(
         name=name, given=given, when=when, then=then, kind=kind, services=services, every=EVERY, exact=exact
     )

@@ -17,7 +17,7 @@ def cloneset(
     version: str = "v1beta1",
     **rolling: object,
 ) -> Json:
-    """A CloneSet of one container. `rolling`: members of rollingUpdate; `scale`: scaleStrategy; `top`: of the spec."""
+    """Return a CloneSet of one container. `rolling`: of rollingUpdate; `scale`: scaleStrategy; `top`: of the spec."""
     update: Json = {"type": strategy}
     if strategy == "RollingUpdate":
         update["rollingUpdate"] = {"podUpdatePolicy": policy, "maxUnavailable": 1, **rolling}
@@ -47,8 +47,11 @@ def statefulset(
     labels: Json | None = None,
     **rolling: object,
 ) -> Json:
-    """A StatefulSet `web` of one container. `claims`: the retention policy of its claims, which it has none without;
-    `scale`: scaleStrategy.maxUnavailable; `labels`: more of the pods'."""
+    """Return a StatefulSet `web` of one container.
+
+    `claims`: the retention policy of its claims (without it there are none); `scale`: scaleStrategy.maxUnavailable;
+    `labels`: more of the pods'.
+    """
     pods = template("one")
     pods["metadata"]["labels"] |= labels or {}
     if policy != "ReCreate":
@@ -81,7 +84,7 @@ def daemonset(
     top: Json | None = None,
     **rolling: object,
 ) -> Json:
-    """A DaemonSet of one container. `nodes`: what of a pod spec chooses nodes; `labels`: more of the pods'."""
+    """Return a DaemonSet of one container. `nodes`: members of the pod spec that choose nodes; `labels`: further."""
     pods = template("one", name)
     pods["metadata"]["labels"] |= labels or {}
     pods["spec"] |= nodes or {}
@@ -98,23 +101,23 @@ def daemonset(
 
 
 def claim_template() -> Json:
-    """The claim `data` of each pod."""
+    """Return the claim template `data`."""
     resources = {"requests": {"storage": "1Gi"}}
     return {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": resources}}
 
 
 def template(image: str, name: str = "web") -> Json:
-    """A pod template of one container."""
+    """Return a pod template of one container."""
     return {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container(image)]}}
 
 
 def container(image: str) -> Json:
-    """A container of the shop in this version."""
+    """Return a container of the shop in this version."""
     return {"name": "main", "image": REPOSITORY + image}
 
 
 def running(document: Json) -> tuple[Step, ...]:
-    """The object exists, and all its pods serve."""
+    """Create the object, and wait until all its pods serve."""
     replicas, name = document["spec"]["replicas"], document["metadata"]["name"]
     return Create(document=document), Wait(pods=replicas, serving=replicas, owner=name)
 
@@ -125,13 +128,13 @@ def relabelled(node: str, **labels: str | None) -> Change:
 
 
 def tainted(node: str, *effects: str) -> Change:
-    """A node has the taint `dedicated`, with these effects; without, it has none of a user's."""
+    """Taint a node with `dedicated` and these effects; without effects, remove the taints of users."""
     taints = [{"key": "dedicated", "effect": effect} for effect in effects]
     return Change(patch={"spec": {"taints": taints or None}}, name=node, kind="Node")
 
 
 def cordoned(node: str, *, on: bool = True) -> Change:
-    """Whether no new pods may come to a node."""
+    """Cordon a node, or uncordon it."""
     return Change(patch={"spec": {"unschedulable": on}}, name=node, kind="Node")
 
 

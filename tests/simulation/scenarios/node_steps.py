@@ -1,4 +1,4 @@
-"""What happens to nodes and their agents, and what a user of image pulls waits for."""
+"""Steps of nodes and their agents, and the waits of users of image pulls."""
 
 import msgspec
 
@@ -31,7 +31,7 @@ class AddNode(Step):
 
 
 class StopAgent(Step):
-    """The agent of a node dies, and nobody starts it again."""
+    """Stop the agent of a node for good."""
 
     node: str
 
@@ -51,7 +51,7 @@ class StartAgent(Step):
 
 
 class SetNode(Step):
-    """How long pulls take on a node, and what it cannot pull."""
+    """Set how long pulls take on a node, and which images fail."""
 
     node: str
     pull_seconds: float = 0.2
@@ -88,8 +88,10 @@ class Say(Step):
 
 
 class WaitStatus(Step):
-    """Until members of an object's status have at least these values, or exactly these texts; with `completed`, until
-    it has a completion time."""
+    """Wait until members of an object's status have at least these values, or exactly these texts.
+
+    With `completed`, until it has a completion time.
+    """
 
     name: str = "pull"
     kind: str = IMAGE_PULL_JOB.kind
@@ -107,7 +109,7 @@ class WaitStatus(Step):
 
 
 class WaitTag(Step):
-    """Until a node is asked for an image, or has answered in this phase."""
+    """Wait until a node is asked for an image, or has reported this phase."""
 
     node: str
     image: str = "shop"

@@ -1,5 +1,7 @@
-"""A node's agent in the middle of everything that agents do: whoever publishes what it reads, and wherever it is read
-from, nothing is done twice and nothing is forgotten."""
+"""A node's agent in the middle of all its kinds of work, while publishers and readers change.
+
+Nothing is done twice and nothing is lost.
+"""
 
 from collections.abc import Iterator
 
@@ -22,7 +24,7 @@ class Together(Frozen):
     ends: dict[str, Ending]
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs."""
+        """Yield the differences from the final state."""
         del name
         for workload, end in self.ends.items():
             yield from end.problems(stage, workload, kind)

@@ -1,5 +1,7 @@
-"""PersistentPodStates: what is remembered of a StatefulSet's pods, made from its annotations or by hand, and pods that
-come back (persistentpodstate.md §4 to §6)."""
+"""PersistentPodStates: records of a StatefulSet's pods, generated or created by users, and pods that come back.
+
+The rules are in persistentpodstate.md §4 to §6.
+"""
 
 from collections.abc import Iterator, Mapping
 
@@ -37,7 +39,7 @@ class Recorded(Frozen):
     exists: bool = True
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs."""
+        """Yield the differences from the final state."""
         document = stage.current.get(kind, NAMESPACE_NAME, name)
         if (document is not None) != self.exists:
             yield f"{name} {'does not exist' if self.exists else 'still exists'}"
@@ -64,7 +66,7 @@ class Recorded(Frozen):
 
 
 class WaitRecords(Step):
-    """Until exactly these pods are recorded, with the newest spec."""
+    """Wait until exactly these pods are recorded, with the newest spec."""
 
     pods: tuple[str, ...]
     name: str = "web"
@@ -80,7 +82,7 @@ class WaitRecords(Step):
 
 
 class WaitKeys(Step):
-    """Until the spec requires these labels."""
+    """Wait until the spec requires these labels."""
 
     keys: tuple[str, ...]
 
@@ -93,47 +95,47 @@ class WaitKeys(Step):
 
 
 def states_of(document: Json | None) -> Mapping[str, Json]:
-    """The records, by pod."""
+    """Return the records, by pod."""
     return (document or {}).get("status", {}).get("podStates", {})
 
 
 def asking(replicas: int) -> Json:
-    """A StatefulSet that asks for a PersistentPodState."""
+    """Return a StatefulSet that asks for a PersistentPodState."""
     document = statefulset(replicas)
     document["metadata"]["annotations"] = dict(ASKING)
     return document
 
 
 def remembered(replicas: int) -> tuple[Step, ...]:
-    """It stands, and so do its records."""
+    """Create the set, and wait until its pods serve and are recorded."""
     return *running(asking(replicas)), WaitRecords(pods=tuple(places(*NODES[:replicas])))
 
 
 def off_the_first_node(replicas: int) -> tuple[Step, ...]:
-    """The same, and a node that new pods would be bound to has come back meanwhile."""
+    """Create the set while the first node is cordoned, and uncordon the node afterwards."""
     return cordoned(NODES[0], on=True), *remembered(replicas), cordoned(NODES[0], on=False)
 
 
 def annotated(**annotations: str | None) -> Change:
-    """The annotations that its user changes, without what all of them begin with."""
+    """Change the annotations, given without their common prefix."""
     full = {f"kruise.io/{name.replace('_', '-')}": value for name, value in annotations.items()}
     return Change(patch={"metadata": {"annotations": full}}, kind=STATEFUL_SET.kind)
 
 
 def scaled(replicas: int) -> Change:
-    """The set is to have so many pods."""
+    """Scale the set."""
     return Change(patch={"spec": {"replicas": replicas}}, kind=STATEFUL_SET.kind)
 
 
 def edited(**members: object) -> Change:
-    """The PersistentPodState's spec, by its user."""
+    """Change the PersistentPodState's spec as a user."""
     return Change(patch={"spec": members})
 
 
 def about_records(
     name: str, *, given: tuple[Step, ...], when: tuple[Step, ...], then: Ending, exact: bool = True
 ) -> Scenario:
-    """A scenario about the PersistentPodState `web`."""
+    """Return a scenario about the PersistentPodState `web`."""
     return Scenario(
         name=name,
         given=given,

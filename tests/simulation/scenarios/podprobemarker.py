@@ -49,7 +49,7 @@ def pod(name: str, node: str = "node-1", app: str = "shop") -> Json:
 
 
 class Answer(Step):
-    """From now on the command says this, on all nodes."""
+    """Let the command give this answer from now on, on all nodes."""
 
     text: str
     code: int = 0
@@ -61,7 +61,7 @@ class Answer(Step):
 
 
 class WaitShown(Step):
-    """Until all of these pods show this."""
+    """Wait until all of these pods show this."""
 
     text: str
     names: tuple[str, ...]
@@ -75,7 +75,7 @@ class WaitShown(Step):
 
 
 class Marked(Frozen):
-    """What pods show, which of them the nodes probe, and what the PodProbeMarker says of it."""
+    """The marks of pods, the probes on nodes, and the status of the PodProbeMarker in the final state."""
 
     shown: dict[str, tuple[str, str]]  # status and message, by the pods' names
     probed: dict[str, tuple[str, ...]]  # names of probes
@@ -126,7 +126,7 @@ marking = partial(
     timed=True,  # agents probe by the clock
     given=GIVEN,
 )
-"""A scenario about the PodProbeMarker `web`, with two pods on two nodes whose probe has succeeded."""
+"""Creates a scenario about the PodProbeMarker `web`, with two pods on two nodes whose probe has succeeded."""
 
 SCENARIOS = (
     marking(

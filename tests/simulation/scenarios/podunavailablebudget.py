@@ -1,5 +1,7 @@
-"""PodUnavailableBudgets: pods are drained, deleted, updated, and workloads scaled, while budgets come and go
-(podunavailablebudget.md §5 to §9)."""
+"""PodUnavailableBudgets: drained, deleted and updated pods, scaled workloads, changed budgets.
+
+The rules are in podunavailablebudget.md §5 to §9.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -30,7 +32,7 @@ TRIES = 120
 
 
 class Kept(Frozen):
-    """How many pods run which image in the end, all of them ready, and the status of each budget is right."""
+    """The number of pods of each image in the final state, all ready, with the right status of each budget."""
 
     pods: dict[str, int]
     budgets: tuple[str, ...] = (NAME,)
@@ -84,7 +86,7 @@ class Drain(Step):
 
 
 class WaitCounted(Step):
-    """Until the budget says that so many more pods may go."""
+    """Wait until the budget allows this number of further disruptions."""
 
     allowed: int
     name: str = NAME

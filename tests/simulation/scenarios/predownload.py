@@ -1,5 +1,7 @@
-"""Images that are pulled before pods are updated in place (common.md §12), and containers restarted on request: with
-the nodes' agents, as CloneSets use them."""
+"""Images that are pulled before in-place updates (common.md §12), and containers restarted on request.
+
+CloneSets use both by the nodes' agents.
+"""
 
 from tests.simulation.scenarios.manifests import cloneset, image, running
 from tests.simulation.scenarios.pulls import EVERY

@@ -1,4 +1,4 @@
-"""How jobs that pull images end, and those that never do (imagepull.md §2.2, §5.2, §8.1)."""
+"""The ends of jobs that pull images, and jobs that never end (imagepull.md §2.2, §5.2, §8.1)."""
 
 from tests.simulation.scenarios.node_steps import SetNode, StopAgent, WaitStatus, WaitTag
 from tests.simulation.scenarios.pull_manifests import ONE, Pulled, everywhere, job

@@ -19,17 +19,17 @@ ONE, TWO, THREE = "shop:one", "shop:two", "shop:three"
 
 
 def job(*nodes: str, name: str = "pull", image: str = ONE, completion: Json | None = None, **spec: object) -> Json:
-    """A job for the nodes of these names, or for all."""
+    """Return a job for the nodes of these names, or for all."""
     return _made(IMAGE_PULL_JOB, name, nodes, {"image": image, **spec}, completion)
 
 
 def images(*nodes: str, name: str = "pull", wanted: tuple[str, ...] = (ONE, TWO), **spec: object) -> Json:
-    """A list of images for the nodes of these names, or for all."""
+    """Return a list of images for the nodes of these names, or for all."""
     return _made(IMAGE_LIST_PULL_JOB, name, nodes, {"images": list(wanted), **spec}, None)
 
 
 def secret(name: str, password: str) -> Json:
-    """A login for the registry of the shop's images."""
+    """Return a login for the registry of the shop's images."""
     login = {"auths": {"docker.io": {"username": "shop", "password": password}}}
     return {
         "apiVersion": "v1",
@@ -48,7 +48,7 @@ def _made(kind: Resource, name: str, nodes: tuple[str, ...], spec: Json, complet
 
 
 class Pulled(Frozen):
-    """What is there when everything has come to rest. What is None is not looked at."""
+    """The final objects of image pulls. None is not checked."""
 
     nodes: dict[str, dict[str, str]]  # phases by node and image; nodes that are not named have no tasks
     status: Json = {}  # members of the workload's status
@@ -59,7 +59,7 @@ class Pulled(Frozen):
     most: int = 1  # how often an image comes to one node
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs."""
+        """Yield the differences from the final state."""
         current = stage.current
         workload = current.get(kind, NAMESPACE_NAME, name)
         if (workload is not None) != self.exists:
@@ -87,7 +87,7 @@ class Pulled(Frozen):
 
 
 def left_over(stage: Stage, most: int = 1) -> Iterator[str]:
-    """What nodes have of jobs that are gone, and images that came to a node more than `most` times."""
+    """Yield entries of deleted jobs on nodes, and images that a node pulled more than `most` times."""
     living = {found["metadata"]["uid"] for found in stage.current.all(IMAGE_PULL_JOB, NAMESPACE_NAME)}
     for image in _images(stage):
         for reference, _, owners in _tasks(image):
@@ -113,5 +113,5 @@ def _tasks(image: NodeImage) -> Iterator[tuple[str, str, set[str]]]:
 
 
 def everywhere(*references: str, nodes: int = 3, phase: str = "Succeeded") -> dict[str, dict[str, str]]:
-    """The same tasks on the first so-many nodes."""
+    """Return the same tasks on the first nodes."""
     return {f"node-{number}": dict.fromkeys(references, phase) for number in range(1, nodes + 1)}

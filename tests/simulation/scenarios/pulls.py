@@ -23,7 +23,7 @@ def pulling(
     kind: str = "ImagePullJob",
     agents: int = 3,
 ) -> Scenario:
-    """A scenario about the job or list `pull`, which may be `under_way` when it begins to count."""
+    """Return a scenario about the job or list `pull`, which may be `under_way` when it begins to count."""
     return Scenario(
         name=name,
         given=given,

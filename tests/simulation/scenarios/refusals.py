@@ -1,4 +1,4 @@
-"""What others refuse: admission and quotas."""
+"""Rejections by admission and by quotas."""
 
 from tests.simulation.scenarios.manifests import cloneset, image, rolling, running, spec
 from tests.simulation.scenarios.scenario import End, Scenario

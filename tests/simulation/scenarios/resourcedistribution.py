@@ -1,5 +1,7 @@
-"""ResourceDistributions: a ConfigMap in namespaces that come and go, edited and deleted copies, objects of others
-(resourcedistribution.md §5)."""
+"""ResourceDistributions: a ConfigMap in namespaces that come and go, changed copies, foreign objects.
+
+The rules are in resourcedistribution.md §5.
+"""
 
 from collections.abc import Awaitable, Iterator, Mapping
 from typing import Any
@@ -16,7 +18,7 @@ from tests.simulation.scenarios.steps import MERGE, QUOTA, Change, Create, Remov
 
 EVERY = 6
 NAME = "shared"
-"""Of the ResourceDistribution, and of what it distributes."""
+"""The name of the ResourceDistribution, and of the object that it distributes."""
 
 THEIRS: Json = {"data": {"k": "theirs"}}
 
@@ -30,7 +32,7 @@ class Distributed(Frozen):
     exists: bool = True
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs."""
+        """Yield the differences from the final state."""
         document = stage.current.get(kind, "", name)
         if (document is not None) != self.exists:
             yield f"{name} {'does not exist' if self.exists else 'still exists'}"
@@ -95,7 +97,7 @@ class LiftQuota(Step):
 
 
 class WaitCopies(Step):
-    """Until exactly these namespaces have copies of this value, and the status counts so many targets."""
+    """Wait until exactly these namespaces have copies of this value, and the status has this number of targets."""
 
     namespaces: tuple[str, ...]
     value: str = "one"
@@ -114,7 +116,7 @@ class WaitCopies(Step):
 
 
 class WaitCounted(Step):
-    """Until the status counts so many targets of the newest spec."""
+    """Wait until the status has this number of targets of the newest spec."""
 
     desired: int
 
@@ -129,12 +131,12 @@ class WaitCounted(Step):
 
 
 def namespace(name: str, **labels: str) -> Create:
-    """A new namespace."""
+    """Create a namespace."""
     return Create(document={"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
 
 
 def label(name: str, team: str | None) -> Change:
-    """The label `team` of a namespace."""
+    """Set the label `team` of a namespace."""
     return Change(kind="Namespace", name=name, patch={"metadata": {"labels": {"team": team}}})
 
 
@@ -149,7 +151,7 @@ def names(*those: str) -> Json:
 
 
 def distribution(source: Json | None = None, name: str = NAME, **wish: Any) -> Json:
-    """A ResourceDistribution with these targets."""
+    """Return a ResourceDistribution with these targets."""
     spec = {"resource": config_map(**(source or {"data": {"k": "one"}})), "targets": wish}
     kind = RESOURCE_DISTRIBUTION
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, "spec": spec}
@@ -166,7 +168,7 @@ def wish(**targets: object) -> Change:
 
 
 def shared(*namespaces: str, **targets: Json) -> tuple[Step, ...]:
-    """Copies are in these namespaces, which did not exist before."""
+    """Create these namespaces, and wait until they have copies."""
     chosen: Json = targets or {"includedNamespaces": names(*namespaces)}
     made = (namespace(name) for name in namespaces)
     return *made, Create(document=distribution(**chosen)), WaitCopies(namespaces=namespaces)
@@ -175,7 +177,7 @@ def shared(*namespaces: str, **targets: Json) -> tuple[Step, ...]:
 def distributing(
     name: str, *, when: tuple[Step, ...], then: Distributed, given: tuple[Step, ...] = (), exact: bool = True
 ) -> Scenario:
-    """A scenario about the one ResourceDistribution."""
+    """Return a scenario about the one ResourceDistribution."""
     return Scenario(
         name=name,
         given=given,

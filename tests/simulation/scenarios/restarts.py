@@ -30,7 +30,7 @@ class Restart(Step):
 
 
 class WaitRestarted(Step):
-    """Until all requests are completed."""
+    """Wait until all requests are completed."""
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
@@ -41,12 +41,12 @@ class WaitRestarted(Step):
 
 
 class Restarted(Frozen):
-    """Every request is completed, and each container was stopped as often as told, oldest pod first."""
+    """The completion of every request, and how often each container was stopped, oldest pod first."""
 
     stops: tuple[int, ...]
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs."""
+        """Yield the differences from the final state."""
         del kind
         pods = stage.current.pods(NAMESPACE_NAME, name)
         stopped = [pod for machine in stage.world.machines.values() for pod, _ in machine.stops]
@@ -63,7 +63,7 @@ class Restarted(Frozen):
 
 
 def restarting(name: str, *when: Step, stops: tuple[int, ...]) -> Scenario:
-    """A scenario with two pods."""
+    """Return a scenario with two pods."""
     return Scenario(
         name=name,
         given=running(cloneset(2)),

@@ -13,15 +13,15 @@ from tests.simulation.world import CALM_SECONDS
 
 
 class Ending(Protocol):
-    """What must be in the end."""
+    """A condition on the final state."""
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs. `name` and `kind` are those of the scenario's workload."""
+        """Yield the differences from the final state. `name` and `kind` are those of the scenario's workload."""
         ...
 
 
 class End(Frozen):
-    """What is there when everything has come to rest. What is None is not looked at."""
+    """The final state at rest. None is not checked."""
 
     pods: dict[str, int]  # how many active pods of the workload have which image
     serving: int | None = None  # how many of them serve; None: all
@@ -33,7 +33,7 @@ class End(Frozen):
     exists: bool = True  # the workload does
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs."""
+        """Yield the differences from the final state."""
         current = stage.current
         pods = current.pods(NAMESPACE_NAME, name)
         if (images := dict(Counter(map(image_of, pods)))) != {image: n for image, n in self.pods.items() if n}:
@@ -65,17 +65,16 @@ OFTEN, SELDOM = 48, 0
 
 
 class Scenario(Frozen):
-    """`given` is played before anything goes wrong, and comes to rest unless `at_rest` says otherwise; faults fall
-    into `when`.
+    """A scenario: `given` is played first and settles, unless `at_rest` is set; faults fall into `when`.
 
-    `exact` scenarios make the same writes whatever goes wrong. In the others the way depends on what a user's action
-    meets, so that only ends are compared. `restless` ones go on trying something that is refused for ever. `timed`
-    ones hang on wall clocks, which must then agree. `uncertain`: members of the end that are not compared, because
-    they say what a process knew that may have died. `quiet`: seconds without a change after which it has come to
-    rest, if back-offs make it pause for longer than usual. `every`: the sweep tries only each so-many-th fault, where
-    many scenarios of a kind pass much the same points; 0: none but an exhaustive sweep tries any. `restorable`: it
-    ends in the same after a restore of etcd, too. `services` take part beside the watcher, and as many of the nodes'
-    agents as `agents` says.
+    `exact` scenarios make the same writes in spite of faults. In the others the writes depend on the state that a
+    user's action meets, so that only final states are compared. `restless` ones retry a rejected write without end.
+    `timed` ones depend on wall clocks, which must then agree. `uncertain`: members of the final state that are not
+    compared, because they report the state of a process that may have died. `quiet`: seconds without a change after
+    which it counts as settled, if backoffs make it pause for longer than usual. `every`: the sweep injects only every
+    nth fault, where many scenarios of a kind pass similar points; 0: only an exhaustive sweep injects any.
+    `restorable`: it ends in the same state after a restore of etcd, too. `services` take part beside the watcher, and
+    the agents of the first `agents` nodes.
     """
 
     name: str
@@ -102,5 +101,5 @@ class Scenario(Frozen):
         return resource_of(self.kind)
 
     def problems(self, stage: Stage) -> list[str]:
-        """How the end differs from what was promised."""
+        """Yield the differences of the final state from the scenario's end."""
         return list(self.then.problems(stage, self.workload, self.resource))

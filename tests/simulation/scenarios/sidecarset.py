@@ -34,7 +34,7 @@ IDLE = "idle"
 
 
 def sidecar(image: str, name: str = "proxy", **members: object) -> Json:
-    """A sidecar behind the pod's own container, so that this is still the first one."""
+    """Return a sidecar behind the pod's own container, which stays the first one."""
     return {"name": name, "image": REPOSITORY + image, "podInjectPolicy": "AfterAppContainer", **members}
 
 
@@ -44,7 +44,7 @@ def hot(image: str) -> Json:
 
 
 def sidecar_set(*containers: Json, name: str = "side", top: Json | None = None, **strategy: object) -> Json:
-    """A SidecarSet for the pods of `web`."""
+    """Return a SidecarSet for the pods of `web`."""
     spec: Json = {
         "selector": {"matchLabels": {"app": "web"}},
         "containers": list(containers),
@@ -55,7 +55,7 @@ def sidecar_set(*containers: Json, name: str = "side", top: Json | None = None, 
 
 
 def injected(*sets: Json, replicas: int = 3) -> tuple[Step, ...]:
-    """The SidecarSets are there, and pods with their sidecars serve."""
+    """Create the SidecarSets, and wait until pods with their sidecars serve."""
     made = (Create(document=one) for one in sets)
     return *made, WaitSidecars(), *running(cloneset(replicas)), WaitSidecars(matched=replicas)
 
@@ -71,7 +71,7 @@ def strategy(**members: object) -> Change:
 
 
 class WaitSidecars(Step):
-    """Until the status counts at least so many pods, and so many sidecars have the image."""
+    """Wait until the status counts at least these pods, and this number of sidecars have the image."""
 
     matched: int = 0
     updated: int = 0
@@ -103,7 +103,7 @@ class Rolled(Frozen):
     exists: bool = True
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs."""
+        """Yield the differences from the final state."""
         pods = stage.current.pods(NAMESPACE_NAME, "web")
         if (found := images_of(pods)) != self.sidecars:
             yield f"sidecars are {dict(found)}, not {self.sidecars}"
@@ -125,12 +125,12 @@ class Rolled(Frozen):
 
 
 def images_of(pods: list[Pod]) -> Counter[str]:
-    """The tags of all sidecars."""
+    """Return the tags of all sidecars."""
     return Counter(one.image.rpartition(":")[2] for pod in pods for one in pod.spec.containers[1:])
 
 
 def read_terms(document: Json) -> Terms:
-    """A SidecarSet controls no pods: what it promises of those of others is in `oracles.sidecars`."""
+    """Return empty terms: a SidecarSet controls no pods. Its rules are in `oracles.sidecars`."""
     return Terms(
         selector=Selector.compile(LabelSelector()),
         replicas=0,
@@ -146,7 +146,7 @@ RULES = (Sidecars,)
 def about_sidecars(
     name: str, *, given: tuple[Step, ...], when: tuple[Step, ...], then: Rolled, exact: bool = True
 ) -> Scenario:
-    """A scenario about the SidecarSet `side` and the pods of CloneSet `web`."""
+    """Return a scenario about the SidecarSet `side` and the pods of CloneSet `web`."""
     return Scenario(
         name=name,
         given=given,

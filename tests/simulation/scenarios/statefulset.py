@@ -1,4 +1,4 @@
-"""What a StatefulSet promises; its scenarios are in files of their own, one per theme."""
+"""The terms of a StatefulSet; its scenarios are in files of their own, one per theme."""
 
 from collections.abc import Iterable
 from itertools import count, islice
@@ -33,7 +33,7 @@ def in_sets(*scenarios: Scenario) -> tuple[Scenario, ...]:
 
 
 def statefulset_terms(document: Json) -> Terms:
-    """The terms of a StatefulSet (statefulset.md §4.6 to §4.9)."""
+    """Return the terms of a StatefulSet (statefulset.md §4.6 to §4.9)."""
     statefulset = msgspec.convert(_typed(document), type=StatefulSet)
     spec = statefulset.spec
     rolling = spec.update_strategy.rolling_update or RollingUpdate()
@@ -74,7 +74,7 @@ def _numbered(document: Json, spec: StatefulSetSpec, partition: int) -> Numbered
 
 
 def _ordinals(spec: StatefulSetSpec) -> Iterable[int]:
-    """Counted one by one. Scenarios give a start only where its gate is on."""
+    """Return the ordinals, counted one by one. Scenarios set a start only where its gate is on."""
     reserved: set[int] = set()
     for item in spec.reserve_ordinals:
         first, _, last = str(item).partition("-")

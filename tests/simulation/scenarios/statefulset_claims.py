@@ -19,11 +19,11 @@ CHOOSY["spec"]["template"]["spec"]["nodeSelector"] = {"disk": "fast"}
 
 MORE: Json = {**claim_template(), "metadata": {"name": "more"}}
 HELD = "example.com/hold"
-"""A finalizer: the pod ends, but does not go before somebody else lets it."""
+"""A finalizer: the pod ends, but is not removed before a step removes the finalizer."""
 
 
 class Untied(Step):
-    """Until no claim is to go with a pod."""
+    """Wait until no claim is tied to a pod."""
 
     async def play(self, stage: Stage) -> None:
         claims = stage.current
@@ -34,7 +34,7 @@ class Marked(End):
     """The claims of the beginning are those of the end."""
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs."""
+        """Yield the differences from the final state."""
         yield from super().problems(stage, name, kind)
         for claim in stage.current.all(CLAIM, NAMESPACE_NAME):
             if "marked" not in claim["metadata"].get("labels", {}):

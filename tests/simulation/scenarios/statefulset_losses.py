@@ -25,7 +25,7 @@ class StillThere(End):
     """The pods of the beginning are those of the end: they were marked."""
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs."""
+        """Yield the differences from the final state."""
         yield from super().problems(stage, name, kind)
         for pod in stage.current.pods(NAMESPACE_NAME, name):
             if "marked" not in pod.metadata.labels:
@@ -33,7 +33,7 @@ class StillThere(End):
 
 
 def _look_alike(name: str) -> Json:
-    """A pod that the set selects, with a name that looks like one of its pods', and is none."""
+    """Create a pod that the set selects, with a name that resembles those of its pods."""
     containers = [{"name": "main", "image": "other"}]
     return {
         "apiVersion": "v1",

@@ -1,5 +1,4 @@
-"""StatefulSets: which pods there are. In order and at once, with ordinals left out, and names that others hold
-(statefulset.md §8.1, §8.3)."""
+"""StatefulSets: scaling in order and in parallel, reserved ordinals, taken names (statefulset.md §8.1, §8.3)."""
 
 from flotilla_common.control.plan import Json
 from tests.simulation.scenarios.manifests import answer, container, image, rolling, running, spec, statefulset

@@ -1,4 +1,4 @@
-"""What users and nodes do in a scenario, as values: they can be printed, stored as JSON, drawn at random and left out.
+"""Steps of users and nodes, as values: they can be printed, stored as JSON, drawn at random and left out.
 
 A step names things as a person would: the CloneSet `web`, its second-oldest pod, the node that runs it. So it means the
 same in every run, though pods have other names in each.
@@ -38,7 +38,7 @@ PATIENCE = 120.0
 """Fake seconds that a step waits at most: longer than anything takes with any one fault."""
 
 REPOSITORY = "registry.test/shop:"
-"""Of all images; scenarios speak of tags."""
+"""The repository of all images; scenarios name tags only."""
 
 MERGE = "application/merge-patch+json"
 
@@ -49,12 +49,12 @@ _BUILT_IN = {
 
 
 def resource_of(kind: str) -> Resource:
-    """The resource of one of Kubernetes' kinds or of ours, as steps name it. Raises LookupError."""
+    """Return the resource of one of Kubernetes' kinds or of ours, as steps name it. Raises LookupError."""
     return _BUILT_IN.get(kind) or catalogue.called(kind).resource
 
 
 class Stalled(Exception):
-    """What a step waited for did not come."""
+    """The timeout of a step that waits."""
 
 
 class Nodes(Protocol):
@@ -71,7 +71,7 @@ class Nodes(Protocol):
 
 
 class World(Protocol):
-    """What steps need of the simulated world."""
+    """The simulated world, as steps need it."""
 
     @property
     def api(self) -> Api: ...
@@ -95,18 +95,18 @@ class World(Protocol):
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """Where steps are played, and the kind of the workload that they are about."""
+    """The stage of the steps: the world, and the kind of the workload that they are about."""
 
     world: World
     current: CurrentState
     kind: str
 
     def resource(self, kind: str) -> Resource:
-        """The resource of the kind, or of the workload if none is named."""
+        """Return the resource of the kind, or of the workload if none is named."""
         return resource_of(kind or self.kind)
 
     def pod(self, nth: int, owner: str, node: str = "") -> Pod | None:
-        """The nth-oldest active pod of a workload, from 0; of those on a node if it is named."""
+        """Return the nth-oldest active pod of a workload, from 0; of those on a node if one is named."""
         pods = [pod for pod in self.current.pods(NAMESPACE_NAME, owner) if node in ("", pod.spec.node_name)]
         return pods[nth] if nth < len(pods) else None
 
@@ -220,7 +220,7 @@ class ChangePod(Step):
 
 
 class ChangePods(Step):
-    """The same merge patch of all pods that are in the lifecycle state now; of all pods without one."""
+    """Apply the same merge patch to all pods that are in the lifecycle state now, or to all pods."""
 
     patch: Json
     state: str = ""
@@ -282,7 +282,7 @@ class BreakImage(Step):
 
 
 class Downtime(Step):
-    """Nobody runs the service for a while, whatever starts it meanwhile."""
+    """Stop the service for a while; nothing restarts it meanwhile."""
 
     service: str
     seconds: float
@@ -309,7 +309,7 @@ class Sleep(Step):
 
 
 class WaitGone(Step):
-    """Until an object does not exist any more."""
+    """Wait until an object does not exist any more."""
 
     name: str = "web"
     kind: str = ""
@@ -320,9 +320,11 @@ class WaitGone(Step):
 
 
 class Wait(Step):
-    """Until the workload's active pods are as told: how many there are, how many serve at least, how many at least have
-    the image, or are in the lifecycle state, and how many at least an update in place has taken out of service
-    (`begun`). With `observed`, until the controller has seen the newest spec."""
+    """Wait until the workload's active pods are as described.
+
+    That is: their exact number; the least numbers of those that serve, have the image, are in the lifecycle state, or
+    are out of service for an in-place update (`begun`). With `observed`, until the controller has seen the newest spec.
+    """
 
     pods: int | None = None
     serving: int = 0

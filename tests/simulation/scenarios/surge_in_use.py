@@ -1,5 +1,7 @@
-"""Large surges, and second thoughts in their middle: what is in use stays until old pods go, and a change holds at
-once (cloneset.md §4.3)."""
+"""Large surges, and changes in their middle (cloneset.md §4.3).
+
+A surge in use stays until old pods are gone, and a change applies at once.
+"""
 
 import msgspec
 

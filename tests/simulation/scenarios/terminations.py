@@ -21,8 +21,10 @@ TERMINATE, IGNORE = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT", "KRUISE_TERMINATE_
 def job(
     *sidecars: tuple[str, bool], policy: str = "Never", code: int = 0, stop_codes: dict[str, int] | None = None
 ) -> Json:
-    """A pod `web` whose main container ends with this code, with sidecars: their names, and whether their exit codes do
-    not matter."""
+    """Return a pod `web` whose main container ends with this code, with sidecars.
+
+    The sidecars are given by name, and whether their exit codes are ignored.
+    """
     exits = {EXITS_ANNOTATION: msgspec.json.encode({"main": code}).decode()}
     stops = {STOP_CODES_ANNOTATION: msgspec.json.encode(stop_codes or {}).decode()}
     containers = [{"name": "main", "image": REPOSITORY + "one"}]
@@ -42,7 +44,7 @@ def _sidecar(name: str, ignored: bool) -> Json:
 
 
 class WaitEnded(Step):
-    """Until nothing of the pod runs any more, and the node's agent has said so."""
+    """Wait until nothing of the pod runs any more, and the node's agent has reported it."""
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
@@ -66,7 +68,7 @@ class Ended(Frozen):
     asked: tuple[str, ...]  # containers of the request; empty: there is none
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs."""
+        """Yield the differences from the final state."""
         found = stage.current.get(POD, NAMESPACE_NAME, name)
         if found is None:
             yield "the pod is gone"
@@ -83,7 +85,7 @@ class Ended(Frozen):
 
 
 def ending(name: str, document: Json, then: Ended) -> Scenario:
-    """A scenario about the pod `web`."""
+    """Return a scenario about the pod `web`."""
     return Scenario(
         name=name,
         given=(),

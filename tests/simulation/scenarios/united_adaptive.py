@@ -1,5 +1,7 @@
-"""UnitedDeployments whose pods find no node: they go elsewhere, or others stand in for them (uniteddeployment.md §7.4,
-§7.5, §10, §11)."""
+"""UnitedDeployments whose pods find no node (uniteddeployment.md §7.4, §7.5, §10, §11).
+
+They are moved to other subsets, or other subsets reserve pods for them.
+"""
 
 from functools import partial
 
@@ -30,7 +32,7 @@ LONG = 600
 
 
 def strategy(marked: int = LONG, *, reserve: bool = False) -> Json:
-    """Pods that find no node for a second go elsewhere; the subset stays marked for so many seconds."""
+    """Return an adaptive strategy: pods without a node for a second are moved; `marked`: seconds of the mark."""
     settings = {"rescheduleCriticalSeconds": 1, "unschedulableDuration": marked, "reserveUnschedulablePods": reserve}
     return {"type": "Adaptive", "adaptive": settings}
 
@@ -55,7 +57,7 @@ OPEN = relabelled("node-3", **{ZONE: NOWHERE})
 """The zone has a node now."""
 
 about_nodes = partial(scenario, timed=True, exact=False, uncertain=("maxUnavailable",))
-"""How many pods a child may take out of service while some are reserved is written with what else changes."""
+"""Creates a timed scenario that ignores maxUnavailable: reserved pods change it together with other writes."""
 
 SCENARIOS = (
     about_nodes(

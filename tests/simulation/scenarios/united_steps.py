@@ -1,5 +1,7 @@
-"""What is done to the workloads and pods of a UnitedDeployment `web`. They are called by their subsets: their names are
-others in every run."""
+"""Steps about the workloads and pods of a UnitedDeployment `web`, named by their subsets.
+
+The names of the workloads differ from run to run.
+"""
 
 from collections import Counter
 
@@ -67,7 +69,7 @@ class ChangePodOf(Step):
 
 
 class WaitSubsets(Step):
-    """Until subsets have exactly so many active pods; all of them, or as many as told, serve, or are of an image."""
+    """Wait until subsets have exactly these numbers of active pods, which serve, or have an image."""
 
     pods: dict[str, int]
     serving: int | None = None
@@ -86,7 +88,7 @@ class WaitSubsets(Step):
 
 
 class WaitRevisions(Step):
-    """Until there are so many revisions: those of the UnitedDeployment, and those of its workloads."""
+    """Wait until there are these numbers of revisions: of the UnitedDeployment, and of its workloads."""
 
     count: int
 
@@ -108,6 +110,6 @@ def children(stage: Stage, subset: str) -> list[tuple[str, str]]:
 
 
 def pods_of(stage: Stage, subset: str = "") -> list[Pod]:
-    """The active pods of a subset, or of all, oldest first."""
+    """Return the active pods of a subset, or of all, oldest first."""
     pods = [pod for pod in stage.current.pods(NAMESPACE_NAME) if SUBSET_LABEL in pod.metadata.labels]
     return [pod for pod in pods if subset in ("", pod.metadata.labels[SUBSET_LABEL])]

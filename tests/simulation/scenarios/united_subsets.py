@@ -33,7 +33,7 @@ from tests.simulation.scenarios.uniteddeployment import (
 
 
 def loose(subset: str, replicas: int = 1, **labels: str) -> Json:
-    """A CloneSet `stray` that nobody controls, labelled as a child of a subset is."""
+    """Create a CloneSet `stray` without a controller, labelled as a child of a subset."""
     document = cloneset(replicas, name="stray")
     own = {"app": "web", SUBSET_LABEL: subset}
     document["metadata"]["labels"] = own | labels
@@ -43,13 +43,13 @@ def loose(subset: str, replicas: int = 1, **labels: str) -> Json:
 
 
 def of_kind(kind: str, image: str = "two") -> Json:
-    """The template, of another kind of workloads."""
+    """Return the template of another kind of workloads."""
     old = next(name for name in (CLONES, SETS) if name != kind)
     return {old: None, kind: {"metadata": {"labels": {"app": "web"}}, "spec": child_spec(kind, image)}}
 
 
 def patched(subset: Json, patch: Any) -> Json:
-    """The subset with a patch."""
+    """Return the subset with a patch."""
     return {**subset, "patch": patch}
 
 

@@ -1,5 +1,7 @@
-"""UnitedDeployments of every kind of workload: they come, are scaled, updated, held and go (uniteddeployment.md §6 to
-§9)."""
+"""UnitedDeployments of every kind of workload: creation, scaling, updates, partitions, deletion.
+
+The rules are in uniteddeployment.md §6 to §9.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -41,8 +43,10 @@ CLONES, SETS, DEPLOYMENTS, BUILT_IN_SETS = TEMPLATES.values()
 
 
 class Spread(Frozen):
-    """How many pods of which image each subset has in the end, and how many revisions there are; everything else is as
-    it must be at rest."""
+    """The pods of each subset by image, and the number of revisions, in the final state.
+
+    Everything else is as it must be at rest.
+    """
 
     pods: dict[str, dict[str, int]]  # by subset, then by image
     revisions: int = 1
@@ -53,7 +57,7 @@ class Spread(Frozen):
     exists: bool = True
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs."""
+        """Yield the differences from the final state."""
         current = stage.current
         found: dict[str, Counter[str]] = {}
         for pod in current.pods(NAMESPACE_NAME):
@@ -91,7 +95,7 @@ class Spread(Frozen):
 
 
 def united_terms(document: Json) -> Terms:
-    """What may be asked of the controller: its pods are its workloads' business."""
+    """Return terms without rules for pods: they belong to the workloads."""
     spec = document["spec"]
     return Terms(
         selector=Selector.compile(msgspec.convert(spec["selector"], LabelSelector)),
@@ -101,8 +105,10 @@ def united_terms(document: Json) -> Terms:
 
 
 def united(*subsets: Json, replicas: int = 4, image: str = "one", kind: str = CLONES, **spec: Any) -> Json:
-    """A UnitedDeployment `web` of one kind of workloads, CloneSets unless another is named. `schedule`: the strategy of
-    its topology."""
+    """Return a UnitedDeployment `web` of one kind of workloads, by default CloneSets.
+
+    `schedule`: the strategy of its topology.
+    """
     schedule = spec.pop("schedule", None)
     topology: Json = {"subsets": list(subsets)} | ({"scheduleStrategy": schedule} if schedule else {})
     return {
@@ -120,7 +126,7 @@ def united(*subsets: Json, replicas: int = 4, image: str = "one", kind: str = CL
 
 
 def child_spec(kind: str, image: str) -> Json:
-    """The spec of the workloads: one pod after the other is updated."""
+    """Return the spec of the workloads, which update one pod after the other."""
     spec: Json = {"selector": {"matchLabels": {"app": "web"}}, "template": template(image)}
     if kind == CLONES:
         rolling = {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 1}
@@ -134,35 +140,35 @@ A, B, C = {"name": "a"}, {"name": "b"}, {"name": "c"}
 
 
 def within(subset: Json, zone: str, **members: Any) -> Json:
-    """The subset, on nodes of one zone; those that there are are zone-0 to zone-2."""
+    """Return the subset, on nodes of one zone (zone-0 to zone-2 exist)."""
     term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
     return {**subset, "nodeSelectorTerm": term, **members}
 
 
 def ready(document: Json) -> tuple[Step, ...]:
-    """It exists, and all its pods are ready."""
+    """Create it, and wait until all its pods are ready."""
     replicas = document["spec"]["replicas"]
     least = {"readyReplicas": replicas, "updatedReadyReplicas": replicas}
     return Create(document=document), WaitStatus(name="web", kind=KIND, least=least)
 
 
 def changed(**spec: Any) -> Change:
-    """The spec is changed."""
+    """Change the spec."""
     return Change(patch={"spec": spec}, name="web", kind=KIND)
 
 
 def other_image(image: str, kind: str = CLONES) -> Change:
-    """The template gets another image."""
+    """Change the image of the template."""
     return changed(template={kind: {"spec": {"template": template(image)}}})
 
 
 def with_subsets(*subsets: Json) -> Change:
-    """The topology has these subsets."""
+    """Change the subsets of the topology."""
     return changed(topology={"subsets": list(subsets)})
 
 
 def held_back(**partitions: int) -> Json:
-    """The update strategy that holds so many pods of subsets."""
+    """Return the update strategy with these partitions of subsets."""
     return {"manualUpdate": {"partitions": partitions}}
 
 

@@ -39,15 +39,17 @@ ZONE, NOWHERE = "topology.kubernetes.io/zone", "zone-9"
 
 
 class Placed(Frozen):
-    """How many pods each subset has in the end, by name; those of none under the empty one. Everything else is as it
-    must be at rest."""
+    """The pods of each subset by name in the final state; those of none under the empty name.
+
+    Everything else is as it must be at rest.
+    """
 
     subsets: dict[str, int]
     image: str = "one"  # of all pods
     exists: bool = True
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """How what there is differs."""
+        """Yield the differences from the final state."""
         current = stage.current
         spread = current.get(kind, NAMESPACE_NAME, name)
         if (spread is not None) != self.exists:
@@ -71,15 +73,14 @@ class Placed(Frozen):
 
 
 def _own(stage: Stage, target: Json | None, pods: list[Json]) -> list[Json]:
-    """The pods of the workload."""
+    """Return the pods of the workload."""
     uid = (target or {"metadata": {"uid": ""}})["metadata"]["uid"]
     sets = {one["metadata"]["uid"] for one in stage.current.all(REPLICA_SET, NAMESPACE_NAME) if controller(one) == uid}
     return [pod for pod in pods if controller(pod) in {uid, *sets}]
 
 
 class WaitPlaced(Step):
-    """Until subsets have exactly so many active pods, and the status says that it has seen them, with all that they
-    cost."""
+    """Wait until subsets have exactly these numbers of active pods, with their costs, and the status counts them."""
 
     subsets: dict[str, int]
 
@@ -95,7 +96,7 @@ class WaitPlaced(Step):
 
 
 def spread(*subsets: Json, target: Resource = CLONE_SET, **spec: Any) -> Json:
-    """A WorkloadSpread `spread` of the workload `web`."""
+    """Return a WorkloadSpread `spread` of the workload `web`."""
     reference = {"apiVersion": target.api_version, "kind": target.kind, "name": "web"}
     return {
         "apiVersion": WORKLOAD_SPREAD.api_version,
@@ -106,7 +107,7 @@ def spread(*subsets: Json, target: Resource = CLONE_SET, **spec: Any) -> Json:
 
 
 def subset(name: str, most: int | str | None = None, zone: str = "", **members: Any) -> Json:
-    """A subset that takes so many pods, in a zone if it is named."""
+    """Return a subset with a limit, in a zone if one is named."""
     limits = {} if most is None else {"maxReplicas": most}
     term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
     return {"name": name, **limits, **({"requiredNodeSelector": term} if zone else {}), **members}
@@ -117,7 +118,7 @@ MARK = {"metadata": {"labels": {"elastic": "true"}}}
 
 
 def deployment(replicas: int) -> Json:
-    """A Deployment `web` that surges."""
+    """Return a Deployment `web` that surges."""
     spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template("one")}
     strategy = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     metadata = {"name": "web", "namespace": NAMESPACE_NAME}
@@ -125,7 +126,7 @@ def deployment(replicas: int) -> Json:
 
 
 def spread_out(document: Json, *subsets: Json, placed: dict[str, int], **spec: Any) -> tuple[Step, ...]:
-    """The WorkloadSpread is there, then the workload, and its pods have come."""
+    """Create the WorkloadSpread, then the workload, and wait for its pods."""
     target = next(one for one in (CLONE_SET, STATEFUL_SET, DEPLOYMENT) if one.kind == document["kind"])
     replicas = document["spec"]["replicas"]
     pods = sum(placed.values())
@@ -138,7 +139,7 @@ def spread_out(document: Json, *subsets: Json, placed: dict[str, int], **spec: A
 
 
 def workload(kind: Resource = CLONE_SET, **spec: Any) -> Change:
-    """The workload's spec is changed."""
+    """Change the workload's spec."""
     return Change(patch={"spec": spec}, kind=kind.kind)
 
 
@@ -148,7 +149,7 @@ def other_image(kind: Resource = CLONE_SET, image: str = "two") -> Change:
 
 
 def with_subsets(*subsets: Json) -> Change:
-    """The WorkloadSpread has these subsets."""
+    """Change the subsets of the WorkloadSpread."""
     return Change(patch={"spec": {"subsets": list(subsets)}}, name=NAME, kind=KIND)
 
 
@@ -157,12 +158,12 @@ SEEN = Wait(owner=NAME, observed=True)
 
 
 def adaptive(seconds: int = 1) -> Json:
-    """Pods that find no node for so long go elsewhere."""
+    """Return an adaptive strategy: pods without a node for these seconds are moved."""
     return {"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": seconds}}
 
 
 def pods_at_most(count: int) -> Json:
-    """A quota of the namespace."""
+    """Create a quota of the namespace."""
     metadata = {"name": "few", "namespace": NAMESPACE_NAME}
     return {**QUOTA.type_meta, "metadata": metadata, "spec": {"hard": {"pods": str(count)}}}
 
