@@ -2,8 +2,8 @@
 
 python -m tests.simulation list
 python -m tests.simulation sweep [SCENARIO …]
-python -m tests.simulation slice EVERY FIRST [SCENARIO …]   each so-many-th fault only
-python -m tests.simulation exhaustive EVERY FIRST [SCENARIO …]   the same of all faults, also where a sweep takes a part
+python -m tests.simulation slice EVERY FIRST [SCENARIO …]   only one of EVERY faults
+python -m tests.simulation exhaustive EVERY FIRST [SCENARIO …]   the same, also of faults that a sweep skips
 python -m tests.simulation passes [SCENARIO …]             in passes that write less, or more, than usual
 python -m tests.simulation explore FIRST COUNT
 python -m tests.simulation replay SCENARIO [FAULT …]      as a failure prints it
@@ -27,7 +27,7 @@ from tests.simulation.trace import format_history
 
 
 def replay(words: Sequence[str]) -> int:
-    """Play one run again and tell all of it."""
+    """Play one run again and print its history."""
     if words[-1].startswith("passes:"):
         return replay_in_passes(words[0], words[-1].removeprefix("passes:"))
     scenario, faults, seed = _meant(words)
@@ -45,7 +45,7 @@ def replay(words: Sequence[str]) -> int:
 
 
 def replay_in_passes(name: str, cut: str) -> int:
-    """Play one scenario again in passes of this sort and tell all of it."""
+    """Play one scenario again in passes of this sort and print its history."""
     _, history = run_in_passes(every_scenario()[name], CUTS[cut])
     for line in format_history(history):
         print(line)
@@ -75,7 +75,7 @@ def _swept(tally: Tally) -> int:
 
 
 def main(words: Sequence[str]) -> int:
-    """Returns the exit code."""
+    """Run a command. Returns the exit code."""
     match words:
         case ["list"]:
             for scenario in every_scenario().values():

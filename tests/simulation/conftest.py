@@ -4,14 +4,14 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """How much of what has no end is run."""
+    """Add options for the extent of sweeps and random scripts."""
     parser.addoption("--seeds", type=int, default=200, help="random scripts to explore")
     parser.addoption("--exhaustive", action="store_true", help="try all faults of all scenarios")
 
 
 @pytest.fixture
 def seeds(request: pytest.FixtureRequest) -> range:
-    """The seeds to explore."""
+    """Return the seeds to explore."""
     count = request.config.getoption("--seeds")
     assert isinstance(count, int)
     return range(count)
@@ -19,5 +19,5 @@ def seeds(request: pytest.FixtureRequest) -> range:
 
 @pytest.fixture
 def exhaustive(request: pytest.FixtureRequest) -> bool:
-    """Whether all faults of all scenarios are wanted."""
+    """Report whether to inject all faults of all scenarios."""
     return bool(request.config.getoption("--exhaustive"))

@@ -1,8 +1,8 @@
-"""What happened in a simulated run: every committed change and every request, in order.
+"""The history of a simulated run: every committed change and every request, in order.
 
-The apiserver writes the history while a scenario runs, and the oracles judge it. A `Version` is a change that took
-effect, whether or not its writer ever learned of it; a `Call` is a request as its writer saw it end. Objects are shared
-with the apiserver's store and never change: whoever wants another version of one builds a new dict.
+The apiserver writes the history while a scenario runs, and the oracles check it. A `Version` is a committed change,
+whether or not its writer received the reply; a `Call` is a request with its outcome as its writer saw it. Objects are
+shared with the apiserver's store and never change: a client that wants another version of one builds a new dict.
 """
 
 from collections.abc import Callable, Iterator
@@ -56,7 +56,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class History:
-    """All versions and calls of one run. Listeners hear of every version at once, in order of revision."""
+    """All versions and calls of one run. Listeners receive every version at once, in order of revision."""
 
     def __init__(self) -> None:
         self.versions: list[Version] = []
@@ -66,11 +66,11 @@ class History:
         self._closed = False
 
     def close(self) -> None:
-        """The run is over: what processes still do while they are cleared away is no part of it."""
+        """End the history: what processes do during the cleanup is no part of it."""
         self._closed = True
 
     def commit(self, version: Version) -> None:
-        """A change took effect."""
+        """Record a committed change."""
         if self._closed:
             return
         self.versions.append(version)
@@ -78,23 +78,23 @@ class History:
             listener(version)
 
     def answered(self, call: Call) -> None:
-        """A request ended."""
+        """Record the end of a request."""
         if not self._closed:
             self.calls.append(call)
 
     def next_index(self, writer: str) -> int:
-        """The number of the writer's next request."""
+        """Return the number of the writer's next request."""
         index = self._requests.get(writer, 0)
         self._requests[writer] = index + 1
         return index
 
     def of(self, resource: Resource, namespace: str = "", name: str = "") -> Iterator[Version]:
-        """The versions of one object, or of all objects of a namespace or a resource, in order."""
+        """Return the versions of one object, or of all objects of a namespace or a resource, in order."""
         for version in self.versions:
             placed = namespace in ("", version.namespace) and name in ("", version.name)
             if placed and version.resource == resource:
                 yield version
 
     def by(self, writer: str) -> Iterator[Version]:
-        """What one writer changed, in order."""
+        """Return the changes of one writer, in order."""
         return (version for version in self.versions if version.writer == writer)

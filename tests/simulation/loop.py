@@ -1,9 +1,9 @@
-"""An event loop whose time is virtual: it jumps to the next timer as soon as nothing is ready.
+"""An event loop with virtual time: it jumps to the next timer as soon as nothing is ready.
 
 The real code runs on it unchanged (tasks, timeouts, task groups), in one thread, without sockets and without waiting,
-and always in the same order. Every step belongs to a domain, the simulated process that it is part of, or to none: the
-world outside. A domain can be paused (its steps are set aside while time goes on, like SIGSTOP) and killed (its steps
-are dropped; nothing more leaves it).
+and always in the same order. Every callback belongs to a domain, the simulated process that it is part of, or to none.
+A domain can be paused (its callbacks are set aside while time goes on, like SIGSTOP) and killed (its callbacks are
+dropped; nothing more leaves it).
 """
 
 import asyncio
@@ -31,11 +31,11 @@ MOST_STEPS_AT_ONCE = 100_000
 
 
 class Stuck(Exception):
-    """The simulation cannot go on: nobody will ever wake up, or somebody never sleeps."""
+    """A simulation that cannot continue: every task waits without a timer, or a task never waits."""
 
 
 class State(enum.Enum):
-    """What becomes of the steps of a domain."""
+    """The state of a domain, which decides about its callbacks."""
 
     RUNNING = enum.auto()
     PAUSED = enum.auto()
@@ -56,18 +56,18 @@ class Domain:
         return self.state is State.DEAD
 
     def context(self) -> Context:
-        """A fresh context for what runs in this domain; tasks and callbacks inherit it."""
+        """Return a fresh context for code of this domain; tasks and callbacks inherit it."""
         context = Context()
         context.run(DOMAIN.set, self)
         return context
 
 
 DOMAIN: ContextVar[Domain] = ContextVar("DOMAIN")
-"""Where the running step belongs; unset outside of all processes."""
+"""The domain of the running callback; unset outside of all processes."""
 
 
 def current_domain() -> Domain | None:
-    """The process that the running step is part of."""
+    """Return the process that the running callback is part of."""
     return DOMAIN.get(None)
 
 
@@ -94,8 +94,11 @@ class Timer(asyncio.TimerHandle):
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
-    """See the module. With `order`, steps of different domains that are ready together run in a random order; those of
-    one domain keep theirs, as asyncio promises."""
+    """The event loop with virtual time.
+
+    With `order`, ready callbacks of different domains run in a random order; those of one domain keep theirs,
+    as asyncio promises.
+    """
 
     def __init__(self, order: random.Random | None = None) -> None:
         super().__init__()
@@ -144,8 +147,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         name: object = None,
         context: Context | None = None,
     ) -> asyncio.Task[T]:
-        """Tasks are kept alive until the end: what a dead process left behind must not run its `finally` blocks when
-        the garbage collector comes by."""
+        """Create a task, and keep it alive until the end.
+
+        The `finally` blocks of a dead process must not run when the garbage collector finds its tasks.
+        """
         self._made += 1
         task: SimulatedTask[T] = SimulatedTask(self._made, coro, self, name, context)
         self._tasks.append(task)
@@ -155,7 +160,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return task
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Keep what nobody caught: `simulate` raises it at the end."""
+        """Keep unhandled errors: `simulate` raises them at the end."""
         if not self._buried:
             self.unhandled.append(context.get("exception") or RuntimeError(context["message"]))
 
@@ -260,10 +265,10 @@ class SeededEntropy:
 
 
 def run(main: Callable[[SimulatedLoop], Coroutine[Any, Any, T]], order: random.Random | None = None) -> T:
-    """Run `main` to its end in simulated time, whatever it leaves behind. Raises what it raises, and what any callback
-    or forgotten task raised.
+    """Run `main` to its end in simulated time, whichever tasks it leaves behind.
 
-    The garbage collector rests meanwhile: when it comes must not change what happens.
+    Raises what it raises, and what any callback or forgotten task raised. The garbage collector is off meanwhile: its
+    timing must not change the run.
     """
     loop = SimulatedLoop(order)
     collecting = gc.isenabled()

@@ -1,7 +1,7 @@
 """A simulated process: a real service with an apiserver client, a bus connection and a clock of its own.
 
-It can crash (nothing more leaves it, not even what its `finally` blocks would do), be told to stop, be paused and
-resumed, and be started again as a fresh incarnation.
+It can crash (nothing more leaves it, not even from its `finally` blocks), be stopped, be paused and resumed, and be
+started again as a fresh incarnation.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ from tests.simulation.loop import Domain, SeededEntropy, SimulatedClock, Simulat
 T = TypeVar("T")
 
 GRACE_SECONDS = 30.0
-"""What Kubernetes gives a pod to end by itself."""
+"""The grace period of a pod's termination in Kubernetes."""
 
 
 class Host(Protocol):
-    """Where processes run."""
+    """The host of processes."""
 
     @property
     def loop(self) -> SimulatedLoop: ...
@@ -41,15 +41,15 @@ class Host(Protocol):
     def seed(self) -> int: ...
 
     def client(self, writer: str, wire: Wire) -> Api:
-        """An apiserver client behind a wire."""
+        """Return an apiserver client behind a wire."""
         ...
 
     def wire(self, writer: str) -> Wire:
-        """The network between that writer and the apiserver."""
+        """Return the network between that writer and the apiserver."""
         ...
 
     def failed(self, process: "Process", error: BaseException | None) -> None:
-        """The service ended though nobody told it to."""
+        """Handle a service that ended without having been stopped."""
         ...
 
 
@@ -98,7 +98,7 @@ class Process:
         return self._bus
 
     def waits_for(self, request: Request) -> bool:
-        """The process lives, and has not given the request up."""
+        """Report whether the process lives, and still waits for the request."""
         return self.alive and self._wire is not None and request in self._wire.unanswered
 
     def start(self) -> None:
@@ -143,7 +143,7 @@ class Process:
             loop.resume(self._domain)
 
     def _context(self) -> Context:
-        """What `run_services` would give the service, with everything that leaves it simulated."""
+        """Return the context that `run_services` would give the service, with simulated interfaces."""
         host, identity = self._host, self.identity
         entropy = SeededEntropy(f"{host.seed} {identity}")
         origin = entropy.uniform(1e3, 1e6)  # monotonic clocks of different processes have nothing in common
@@ -191,7 +191,7 @@ class ProcessWire:
         self._domain = domain
         self._outside = Variables()
         self.unanswered: set[Request] = set()
-        """For whose answers somebody waits."""
+        """Requests whose senders still wait for the reply."""
 
     async def carry(self, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
         """As the real client, whose patience has an end."""
@@ -221,7 +221,7 @@ class ProcessWire:
 
 
 def _refuse(reply: asyncio.Future[T], error: Exception) -> None:
-    """A sender that was cancelled or killed need not look at it."""
+    """Fail a reply. A sender that was cancelled or killed does not read it."""
     if not reply.done():
         reply.set_exception(error)
         reply.exception()

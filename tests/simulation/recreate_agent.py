@@ -1,8 +1,8 @@
-"""What the agents of the nodes do about ContainerRecreateRequests, by the words of the specification (§7).
+"""An agent of a node that executes ContainerRecreateRequests, as the specification defines it (§7).
 
-It is written from containerrecreaterequest.md alone and shares nothing with the real agent but how to read its copies:
-it is the other side of the contract. Its runtime is the simulated kubelet; what an agent knows of a request is its copy
-on the bus, and what it has reported since.
+It is written from containerrecreaterequest.md alone and shares nothing with the real agent but the decoding of its
+copies: it is the other side of the contract. Its runtime is the simulated kubelet; it sees a request by its copy on the
+bus and by its own reports.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ LOOK_SECONDS = 0.1
 """Between two looks at the work."""
 
 ANSWER_SECONDS = 6.0
-"""How long an answer to a report is waited for."""
+"""Fake seconds until a report times out."""
 
 _ORDER = (RECREATING, PENDING, "")
 """Requests of one pod: which comes first (§7.1)."""
@@ -80,7 +80,7 @@ class Agent:
                     continue  # the next look repeats it
 
     def _hear(self, message: Message) -> None:
-        """A copy of a request. Our own reports may be newer than what is still on its way."""
+        """Receive a copy of a request. Our own reports may be newer than copies in flight."""
         if subjects.marked_node(message.subject) is not None:
             return
         if message.headers.get(subjects.OP) == subjects.DELETED:
@@ -95,7 +95,7 @@ class Agent:
         self._requests.clear()
 
     def _picked(self) -> Iterator[ContainerRecreateRequest]:
-        """The requests to look at now: of each pod the first one, and those that nobody has told to wait."""
+        """Return the requests to execute now: of each pod the first one, unless it has to wait."""
         of_pod: dict[tuple[str, str], list[ContainerRecreateRequest]] = {}
         for request in self._requests.values():
             if not request.completed and request.metadata.deletion_timestamp is None:
@@ -127,7 +127,7 @@ class Agent:
         return since is not None and self._world.clock.now() >= since + timedelta(seconds=seconds)
 
     def _states(self, request: ContainerRecreateRequest) -> list[RecreateState]:
-        """The table of §7.3."""
+        """Return the container states by the table of §7.3."""
         pod = self._world.server.store.table(POD).objects.get((request.metadata.namespace, request.spec.pod_name))
         if pod is None:
             return request.status.container_recreate_states
@@ -157,7 +157,7 @@ class Agent:
         return RecreateState(name=name, phase=SUCCEEDED if done else RECREATING, is_killed=killed)
 
     async def _act(self, request: ContainerRecreateRequest, states: list[RecreateState]) -> None:
-        """The walk of §7.4, for containers that can always be stopped."""
+        """Execute the steps of §7.4, for containers that can always be stopped."""
         changed = list(states)
         for position, state in enumerate(states):
             if state.phase == PENDING:

@@ -1,9 +1,9 @@
-"""Make what a backup leaves that was restored in another namespace: copies that keep their owner references.
+"""Creates what a backup leaves that was restored in another namespace: copies that keep their owner references.
 
-Owners with a namespace end at it: nobody may count, take in, change or delete such a stranger. Of the first dependents
-of each owner two are made: one is there for ever, the other on its way out for ever. Pods among them are Ready and
-older than all others; revisions have the names of the owner's, templates of their own, and the lowest and the highest
-number.
+An owner with a namespace owns nothing outside of it: no controller may count, adopt, change or delete such a copy. Two
+of the first dependents of each owner are copied: one stays, the other is terminating without end. Pods among them are
+Ready and older than all others; revisions have the names of the owner's, templates of their own, and the lowest and the
+highest number.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from tests.simulation.history import Version
 
 RESTORED_NAMESPACE = "restored"
 COPIED = (POD, REVISION, CLAIM)
-"""What is copied. The other dependents are workloads themselves, which have controllers in every namespace."""
+"""The resources that are copied. The other dependents are workloads themselves, with controllers in every namespace."""
 
 RESTORER = "restorer"
 GROUP = "apps.kruise.io"
@@ -90,7 +90,7 @@ def _ready(pod: Json) -> Json:
 
 
 def _foreign(data: Json) -> Json:
-    """Return the revision's data with images that nobody has asked for."""
+    """Return the revision's data with images of no other revision."""
     template = member(data, "spec", "template")
     spec = member(template, "spec")
     containers = [one | {"image": "stranger"} for one in mappings(spec.get("containers"))]

@@ -1,7 +1,7 @@
-"""Whatever the bus does in the middle of a rollout, the rollout ends, and no rule is broken on the way.
+"""A rollout ends in spite of any fault of the bus in its middle, and no rule is broken on the way.
 
-Everything that can happen to a connection, a consumer, a stream and the server, at three moments of the same rollout:
-before the change is known, while its first writes are under way, and between two of its steps.
+Every fault of a connection, a consumer, a stream and the server is injected at three moments of the same rollout:
+before the change is known, while its first writes are in flight, and between two of its steps.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ from tests.simulation.world import SETTINGS, World, simulate
 SERVICE, WATCHER = "cloneset-0", "watcher-0"
 MERGE = "application/merge-patch+json"
 CATCH_UP_SECONDS = SETTINGS.bus_fallback_after + 5
-"""Until a service does without the bus, and a rollout's length."""
+"""Fake seconds until a service falls back to the apiserver, and of a rollout."""
 
 Hurt = Callable[[World], None]
 
 
 def stall(stream: str, world: World) -> None:
-    """Its consumer delivers nothing more, and nobody can tell."""
+    """Stall its consumer without a sign."""
     world.bus.stall(SERVICE, stream)
 
 
@@ -38,12 +38,12 @@ def silence(stream: str, world: World) -> None:
 
 
 def lose(stream: str, world: World) -> None:
-    """The stream is removed."""
+    """Remove the stream."""
     world.bus.lose_stream(stream)
 
 
 def freeze(process: str, world: World) -> None:
-    """Its connection stands still for longer than anybody waits."""
+    """Stall its connection for longer than any timeout."""
     connection = world.processes[process].bus.connection
     connection.freeze()
     world.loop.call_later(20, connection.thaw)
@@ -55,30 +55,30 @@ def drop(process: str, world: World) -> None:
 
 
 def sleep(process: str, world: World) -> None:
-    """It stands still itself, for longer than a follow may be away."""
+    """Pause the process for longer than a follow may be away."""
     world.processes[process].pause()
     world.loop.call_later(70, world.processes[process].resume)
 
 
 def pause(world: World) -> None:
-    """The server stands still."""
+    """Pause the server."""
     world.bus.pause()
     world.loop.call_later(20, world.bus.resume)
 
 
 def kill(world: World) -> None:
-    """The server is gone for good."""
+    """Kill the server for good."""
     world.bus.kill()
 
 
 def restart(world: World) -> None:
-    """The server is gone for a while."""
+    """Kill the server for a while."""
     world.bus.kill()
     world.loop.call_later(20, world.bus.revive)
 
 
 def wipe(world: World) -> None:
-    """The server has lost everything."""
+    """Delete everything on the server."""
     world.bus.wipe()
 
 
@@ -89,7 +89,7 @@ OUTAGES: dict[str, Hurt] = {
     **{hurt.__name__: hurt for hurt in (pause, kill, restart, wipe)},
 }
 LONG = {f"sleep {SERVICE}": 70.0}
-"""Outages during which nobody can go on: how long they last."""
+"""Outages during which the rollout cannot continue, with their length."""
 
 
 async def patch(world: World, spec: object) -> None:
@@ -98,13 +98,13 @@ async def patch(world: World, spec: object) -> None:
 
 
 def images(world: World) -> list[str]:
-    """The images of all pods."""
+    """Return the images of all pods."""
     pods = (stored.document for stored in world.server.store.table(POD).objects.values())
     return [pod["spec"]["containers"][0]["image"] for pod in pods]
 
 
 async def rollout(world: World, hurt: Hurt, moment: float, lasts: float) -> None:
-    """An update in place, made larger half-way, with something happening to the bus."""
+    """Update in place, add replicas half-way, and disturb the bus."""
     await world.api.create(CLONE_SET, "shop", msgspec.json.encode(cloneset(3)))
     await world.settle()
     world.loop.call_later(moment, hurt, world)

@@ -1,4 +1,4 @@
-"""Each rule by which DaemonSets are planned is needed: taken out, the judges of pods on nodes notice."""
+"""Each rule by which DaemonSets are planned is needed: without it, the oracles find breaches."""
 
 # pyright: reportPrivateUsage=false
 # Taking a guard out means reaching into what it guards.
@@ -22,7 +22,7 @@ from tests.simulation.perturbation.removal import Removal, each, shown_to_be_nee
 
 
 def no_look_at_nodes(patch: pytest.MonkeyPatch) -> None:
-    """Every node gets a pod, and keeps it."""
+    """Give every node a pod, and keep it."""
 
     def fit(placement: Placement, node: Node) -> Fit:
         del placement, node
@@ -32,7 +32,7 @@ def no_look_at_nodes(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_wait_for_the_end(patch: pytest.MonkeyPatch) -> None:
-    """A node gets its next pod while the last one is still going."""
+    """Create a node's next pod while the last one is still terminating."""
     look = _Manage.look
 
     def look_past(step: _Manage, state: NodeState) -> bool:
@@ -42,7 +42,7 @@ def no_wait_for_the_end(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_look_at_deletions(patch: pytest.MonkeyPatch) -> None:
-    """Who has been deleted is deleted again."""
+    """Delete terminating pods again."""
     look = _Manage.look
 
     def look_again(step: _Manage, state: NodeState) -> bool:
@@ -52,7 +52,7 @@ def no_look_at_deletions(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_derived_names(patch: pytest.MonkeyPatch) -> None:
-    """Each plan gives new pods new names."""
+    """Give new pods new names in each plan."""
     counter = itertools.count()
 
     def name(factory: PodFactory, node: str) -> str:
@@ -63,18 +63,18 @@ def no_derived_names(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_count_of_the_unavailable(patch: pytest.MonkeyPatch) -> None:
-    """Nodes without an available pod do not use up maxUnavailable."""
+    """Count no nodes without an available pod against maxUnavailable."""
     patch.setattr(rollout, "_lost", nothing)
 
 
 def nothing(*arguments: object) -> int:
-    """None of whatever is asked for."""
+    """Return an empty result for any arguments."""
     del arguments
     return 0
 
 
 def no_look_at_availability(patch: pytest.MonkeyPatch) -> None:
-    """Every pod counts as available, whatever an update has made of it."""
+    """Count every pod as available, in spite of updates."""
 
     def is_available(criteria: Criteria, pod: Pod) -> bool:
         del criteria, pod
@@ -84,7 +84,7 @@ def no_look_at_availability(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_time_to_become_available(patch: pytest.MonkeyPatch) -> None:
-    """Who is ready is available at once."""
+    """Count a ready pod as available at once."""
 
     def is_available(criteria: Criteria, pod: Pod) -> bool:
         del criteria
@@ -94,7 +94,7 @@ def no_time_to_become_available(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_back_off(patch: pytest.MonkeyPatch) -> None:
-    """A failed pod is replaced at once, however often."""
+    """Replace a failed pod at once, each time."""
 
     def lingers_until(former: PreviousPod, now: datetime, generation: int) -> datetime | None:
         del former, now, generation
@@ -103,7 +103,7 @@ def no_back_off(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_turn_for_the_chosen(patch: pytest.MonkeyPatch) -> None:
-    """Pods that the user wants deleted go all at once."""
+    """Delete all pods that the user marked at once."""
 
     def keeps_many(*arguments: object) -> int:
         del arguments
@@ -113,7 +113,7 @@ def no_turn_for_the_chosen(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_hook(patch: pytest.MonkeyPatch) -> None:
-    """Nobody is asked before a pod goes."""
+    """Delete pods without calling their hooks."""
     patch.setattr(pod_actions, "hooked", nothing)
 
 

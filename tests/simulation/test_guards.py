@@ -35,7 +35,7 @@ from tests.simulation.perturbation.removal import Removal, each, shown_to_be_nee
 
 
 def no_write_through(patch: pytest.MonkeyPatch) -> None:
-    """Replies to our writes are not taken into the mirror."""
+    """Do not store replies to our writes in the mirror."""
 
     def written(mirror: Mirror, resource: Resource, body: bytes) -> None:
         del mirror, resource, body
@@ -44,7 +44,7 @@ def no_write_through(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_monotonicity(patch: pytest.MonkeyPatch) -> None:
-    """Tables take whatever comes, be it older than what they hold, or deleted."""
+    """Let tables accept any version, even an older or deleted one."""
 
     def apply(table: Table[Object], obj: Object, as_of: int = -1) -> bool:
         del as_of
@@ -68,12 +68,12 @@ def no_monotonicity(patch: pytest.MonkeyPatch) -> None:
 
 
 def oldest(_: Object) -> int:
-    """A version that everything else is newer than."""
+    """Return a version that is older than all others."""
     return -1
 
 
 def no_resync(patch: pytest.MonkeyPatch) -> None:
-    """A gained shard is planned with what the bus has told so far."""
+    """Plan an acquired shard with the present state of the mirror, without a resync."""
 
     async def resync(mirror: Mirror, resources: Iterable[Resource]) -> None:
         del mirror, resources
@@ -82,7 +82,7 @@ def no_resync(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_lease_check(patch: pytest.MonkeyPatch) -> None:
-    """Who once served a shard writes for it until it hears otherwise."""
+    """Let a former holder of a shard write for it until it is notified."""
 
     def fence(shards: Shards, namespace: str, name: str) -> Fence:
         index = shard_of(namespace, name, shards.count)
@@ -92,7 +92,7 @@ def no_lease_check(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_reading_of_unknown_outcomes(patch: pytest.MonkeyPatch) -> None:
-    """A write without an answer counts as one that failed."""
+    """Count a write without a reply as failed."""
     add = Report.add
 
     def add_as_failed(report: Report, action: Action, outcome: Outcome) -> None:
@@ -103,7 +103,7 @@ def no_reading_of_unknown_outcomes(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_idempotent_names(patch: pytest.MonkeyPatch) -> None:
-    """Each plan gives new pods new names."""
+    """Give new pods new names in each plan."""
     counter = itertools.count()
 
     def fresh_ids(owner: ObjectMeta, existing: Iterable[str], taken: Collection[str]) -> Iterator[str]:
@@ -114,7 +114,7 @@ def no_idempotent_names(patch: pytest.MonkeyPatch) -> None:
 
 
 def absence_for_ever(patch: pytest.MonkeyPatch) -> None:
-    """What the marker's epoch does not speak of is taken for deleted, whatever else the stream says of it."""
+    """Treat objects missing from the marker's epoch as deleted, in spite of later messages."""
     complete = BusSource._complete
 
     def remove(table: Table[Object], held: Object, version: int) -> None:
@@ -130,7 +130,7 @@ def absence_for_ever(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_end_of_writes(patch: pytest.MonkeyPatch) -> None:
-    """The lease is looked at before a write is sent, and the answer is waited for as long as it takes."""
+    """Check the lease before a write is sent only, and wait for the reply without a limit."""
     bounded = Shards.fence
 
     def fence(shards: Shards, namespace: str, name: str) -> Fence:
@@ -140,7 +140,7 @@ def no_end_of_writes(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_look_at_versions(patch: pytest.MonkeyPatch) -> None:
-    """Nobody notices that versions went back: neither by leases nor by the bus."""
+    """Ignore that versions went back: in leases and on the bus."""
     patch.setattr(Shards, "_expect_no_older", ignore)
     patch.setattr(BusSource, "_follow_line", ignore)
 
@@ -151,7 +151,7 @@ def ignore(*arguments: object) -> None:
 
 
 def no_look_at_lists(patch: pytest.MonkeyPatch) -> None:
-    """A LIST may be older than what was known when it was asked for."""
+    """Accept a LIST that is older than the known state."""
     replace = Table[Object].replace
 
     def replace_unseen(
@@ -169,7 +169,7 @@ def no_look_at_lists(patch: pytest.MonkeyPatch) -> None:
 
 
 def every_report_counts(patch: pytest.MonkeyPatch) -> None:
-    """What a kubelet reports completes an in-place update, whichever spec it is about."""
+    """Complete an in-place update by a kubelet's report about any spec."""
 
     def done(pod: Pod, state: InPlaceState) -> bool:
         old = {name: last.image_id for name, last in (state.last_container_statuses or {}).items()}

@@ -1,5 +1,7 @@
-"""Each rule by which BroadcastJobs, AdvancedCronJobs and EphemeralJobs are planned is needed: taken out, their judges
-notice."""
+"""Each rule by which jobs are planned is needed: without it, the oracles find breaches.
+
+The rules are those of BroadcastJobs, AdvancedCronJobs and EphemeralJobs.
+"""
 
 # pyright: reportPrivateUsage=false
 # Taking a guard out means reaching into what it guards.
@@ -32,7 +34,7 @@ from tests.simulation.perturbation.removal import Removal, each, shown_to_be_nee
 
 
 def no_look_at_nodes(patch: pytest.MonkeyPatch) -> None:
-    """Every node gets a pod."""
+    """Give every node a pod."""
 
     def why_not(placement: StrictPlacement, node: Node) -> str:
         del placement, node
@@ -42,7 +44,7 @@ def no_look_at_nodes(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_parallelism(patch: pytest.MonkeyPatch) -> None:
-    """All pods come at once."""
+    """Create all pods at once."""
 
     def parallelism(job: BroadcastJob, desired: int) -> int:
         del job, desired
@@ -52,7 +54,7 @@ def no_parallelism(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_wait_for_the_end(patch: pytest.MonkeyPatch) -> None:
-    """A node gets its next pod while the last one is still going."""
+    """Create a node's next pod while the last one is still terminating."""
     by_node = context._by_node
 
     def staying(pods: Collection[Pod], found: NodeView) -> dict[str, Pod]:
@@ -62,7 +64,7 @@ def no_wait_for_the_end(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_derived_names(patch: pytest.MonkeyPatch) -> None:
-    """Each plan gives new pods new names."""
+    """Give new pods new names in each plan."""
     counter = itertools.count()
 
     def name(factory: PodFactory, node: str) -> str:
@@ -73,7 +75,7 @@ def no_derived_names(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_wait_for_pods(patch: pytest.MonkeyPatch) -> None:
-    """A job is complete when all its pods are there."""
+    """Complete a job as soon as all its pods exist."""
 
     def is_complete(found: context.PlanContext) -> bool:
         return not found.survey.waiting
@@ -82,7 +84,7 @@ def no_wait_for_pods(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_memory_of_runs(patch: pytest.MonkeyPatch) -> None:
-    """The last run is that of the children that are left."""
+    """Compute the last run from the remaining children only."""
     look = cron_context.context_of
 
     def look_at_children(snapshot: AdvancedCronJobSnapshot, now: datetime) -> cron_context.PlanContext:
@@ -93,12 +95,12 @@ def no_memory_of_runs(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_limit_of_the_missed(patch: pytest.MonkeyPatch) -> None:
-    """The latest run is started, however many were missed."""
+    """Start the latest run, in spite of any number of missed ones."""
     patch.setattr(timing, "MOST_MISSED", UNLIMITED)
 
 
 def no_policy(patch: pytest.MonkeyPatch) -> None:
-    """Runs are started beside others, whatever the user says."""
+    """Start runs beside others, in spite of the concurrency policy."""
 
     def policy_of(found: cron_context.PlanContext) -> str:
         del found
@@ -108,12 +110,12 @@ def no_policy(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_word_about_pods(patch: pytest.MonkeyPatch) -> None:
-    """Jobs are deleted as other objects are."""
+    """Delete Jobs without a propagation policy."""
     patch.setattr(interface, "ORPHANING", frozenset[Resource]())
 
 
 def no_count_before_they_run(patch: pytest.MonkeyPatch) -> None:
-    """Only containers that run use up parallelism."""
+    """Count only running containers against parallelism."""
 
     def at_work(found: targets.TargetPods) -> Sequence[Target]:
         return found.of_state(RUNNING)
@@ -122,7 +124,7 @@ def no_count_before_they_run(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_look_at_owners(patch: pytest.MonkeyPatch) -> None:
-    """A container of that name is the job's."""
+    """Count a container of that name as the job's."""
 
     def is_own(container: EphemeralContainer, uid: str) -> bool:
         del container, uid

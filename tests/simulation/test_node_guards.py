@@ -24,7 +24,7 @@ PullInbox = ReportBuffer[NodeImage, NodeImageReport]
 
 
 def no_rounds(patch: pytest.MonkeyPatch) -> None:
-    """A report counts, whichever round of pulls it speaks of."""
+    """Accept a report of any round of pulls."""
     newer = status._newer
 
     def take(tag: ImageTag, held: TagStatus | None, said: TagStatus | None) -> TagStatus | None:
@@ -34,7 +34,7 @@ def no_rounds(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_final_word(patch: pytest.MonkeyPatch) -> None:
-    """What a round came to may change."""
+    """Let the result of a round change."""
     newer = status._newer
 
     def take(tag: ImageTag, held: TagStatus | None, said: TagStatus | None) -> TagStatus | None:
@@ -44,7 +44,7 @@ def no_final_word(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_identity(patch: pytest.MonkeyPatch) -> None:
-    """A report counts, whichever NodeImage of that name it speaks of."""
+    """Accept a report about any NodeImage of that name."""
     written = PullInbox._written
 
     async def find(inbox: PullInbox, node: str, key: Key, uid: str) -> NodeImage | None:
@@ -61,7 +61,7 @@ def no_identity(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_waiting_for_the_write(patch: pytest.MonkeyPatch) -> None:
-    """A report is accepted as soon as it is heard."""
+    """Accept a report as soon as it arrives."""
     written = PullInbox._written
     writing: list[asyncio.Future[Answer | None]] = []
 
@@ -73,7 +73,7 @@ def no_waiting_for_the_write(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_journal(patch: pytest.MonkeyPatch) -> None:
-    """An agent that starts again knows nothing of what it has begun."""
+    """Start an agent without the journal of its begun work."""
 
     def load(journal: DiskJournal) -> None:
         del journal
@@ -82,7 +82,7 @@ def no_journal(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_counting(patch: pytest.MonkeyPatch) -> None:
-    """An agent takes what comes, and does not ask what did not."""
+    """Let an agent accept deliveries without requesting missed ones."""
 
     def read_delivery(message: Message) -> Object | Heartbeat | Ended:
         read = real(message)

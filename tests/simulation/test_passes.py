@@ -1,4 +1,4 @@
-"""What a script ends in does not depend on how its writes fall into passes; and the judge of that can fail."""
+"""The final state of a scenario does not depend on the sizes of passes; and the check of that can fail."""
 
 # pyright: reportPrivateUsage=false
 # Taking a guard out means reaching into what it guards.

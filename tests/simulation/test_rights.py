@@ -1,8 +1,8 @@
-"""What services do at the apiserver is what they declare: no verb that is not declared, and none declared for nothing.
+"""The requests of services are those that they declare: none is undeclared, and no declaration is unused.
 
-Roles are made from the declarations. So a right that is missing here would be missing on a cluster, and one that nobody
-uses would be one too many. All scenarios are played once, and a life that has what they lack: a dead bus, so that
-services read by themselves, resizes, images that are pulled ahead, limits of history and age, and an end in good order.
+Roles are generated from the declarations. So a right that is missing here would be missing on a cluster, and an unused
+one would be one too many. All scenarios are played once, and a run with what they lack: a dead bus, so that services
+read from the apiserver, resizes, pre-pulled images, limits of history and age, and a graceful end.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ VERBS = {"replace": "update"}
 """Verbs of the client that have another name in roles."""
 
 READS = frozenset({"get", "list", "watch"})
-"""Whoever watches needs all three, although an undisturbed run may not get a single object."""
+"""Verbs of a watch: it needs all three, although an undisturbed run may not get a single object."""
 
 ASKED_FOR_BY_ADMISSION = frozenset({"finalizers"})
 """Rights that are never used in a request: the apiserver asks for them where owners are blocked."""
@@ -47,7 +47,7 @@ NOT_SIMULATED = frozenset({TOKEN_REVIEW})
 """Held on the real thing: tests/integration/test_node_logins.py."""
 
 LOOKED_UP = ("get",)
-"""How the policy service asks about workloads of kinds that nobody mirrors: tests/integration/podunavailablebudget."""
+"""The verb for workloads that are not mirrored, by the policy service: tests/integration/podunavailablebudget."""
 
 MERGE = "application/merge-patch+json"
 
@@ -56,7 +56,7 @@ Right = tuple[str, Resource, str, str]
 
 
 LONG = 700.0
-"""Fake seconds within which everything that nobody works on is given up, and then deleted by age."""
+"""Fake seconds until all idle work is given up, and then deleted by age."""
 
 SERVICES = ("watcher", "cloneset", "sidecar", "statefulset", "daemonset", "jobs", "topology", "policy")
 REPLICAS: dict[str, int] = dict.fromkeys(SERVICES, 1)
@@ -79,7 +79,7 @@ WORKLOADS = (
 
 
 async def life(world: World) -> None:
-    """What no scenario has. There is no node agent, so jobs and requests end by their deadlines."""
+    """Play what no scenario has. There is no node agent, so jobs and requests end by their deadlines."""
     await make(world, SIDECAR_SET, "side", side("one"))
     for kind, document in WORKLOADS:
         await world.api.create(kind, "shop", msgspec.json.encode(document))
@@ -109,7 +109,7 @@ async def life(world: World) -> None:
 
 
 def side(image: str) -> Json:
-    """The spec of a SidecarSet for the pods of the CloneSet."""
+    """Return the spec of a SidecarSet for the pods of the CloneSet."""
     return {
         "selector": {"matchLabels": {"app": "two"}},
         "containers": [sidecar(image)],
@@ -126,7 +126,7 @@ async def change(world: World, members: Json) -> None:
 
 
 async def distribute(world: World) -> None:
-    """A Secret is made, changed and taken away in the shop."""
+    """Create, change and delete a Secret in the shop."""
     source = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "type": "Opaque", "data": {"k": ""}}
     targets: Json = {"includedNamespaces": {"list": [{"name": "shop"}]}}
     await make(world, RESOURCE_DISTRIBUTION, "login", {"resource": source, "targets": targets})
@@ -145,7 +145,7 @@ async def make(world: World, kind: Resource, name: str, spec: Json) -> None:
 
 @cache
 def histories() -> tuple[History, ...]:
-    """Of all runs."""
+    """Return the histories of all runs."""
 
     async def lived(world: World) -> History:
         await life(world)
@@ -156,18 +156,18 @@ def histories() -> tuple[History, ...]:
 
 
 def calls() -> Iterator[Call]:
-    """Everything that was asked of the apiserver."""
+    """Return all requests to the apiserver."""
     return (call for history in histories() for call in history.calls)
 
 
 def used(service: str) -> set[Right]:
-    """What the service did."""
+    """Return the requests of the service."""
     mine = (call for call in calls() if call.writer.rpartition("-")[0] == service)
     return {(VERBS.get(call.verb, call.verb), call.resource, call.subresource, call.namespace) for call in mine}
 
 
 def declared(service: str) -> Iterator[tuple[Right, Access]]:
-    """What the service says that it does."""
+    """Return the rights that the service declares."""
     settings = Settings()
     for access in services()[service]().access:
         namespace = getattr(settings, access.namespace) if access.namespace else ""
@@ -176,7 +176,7 @@ def declared(service: str) -> Iterator[tuple[Right, Access]]:
 
 
 def covers(right: Right, done: Right) -> bool:
-    """The right allows what was done."""
+    """Report whether the right allows the request."""
     return right[:3] == done[:3] and right[3] in ("", done[3])
 
 

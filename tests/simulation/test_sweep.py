@@ -9,8 +9,10 @@ import pytest
 from flotilla_cli.local.process import bound_command
 
 ORDINARY = "12"
-"""An ordinary run tries each twelfth fault: with all kinds the whole sweep takes half an hour on a slow machine, of the
-hour that all tests may take."""
+"""The step of an ordinary sweep: it injects each twelfth fault.
+
+With all kinds the whole sweep takes half an hour on a slow machine, of the hour that all tests may take.
+"""
 
 ROOT = Path(__file__).parents[2]
 

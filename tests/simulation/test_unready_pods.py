@@ -1,5 +1,8 @@
-"""Pods count as available when a watch shows them Ready, not when their gate is opened: with gates for readiness, what
-a dead replica had half begun is given back by the next one and spent again at once."""
+"""Pods count as available when a watch shows them Ready, not when their gate is opened.
+
+With gates as readiness, the next replica would give back the half-begun updates of a crashed one, and spend them again
+at once.
+"""
 
 from types import ModuleType
 

@@ -1,4 +1,4 @@
-"""A run told line by line: when, who, what, and which fields became what.
+"""Formats a run line by line: time, writer, change, and the new values of fields.
 
 12.031  cloneset-0   update pods web-x2k9d   spec.containers[main].image=two metadata.labels.…state=Updating
 """
@@ -21,7 +21,7 @@ _DULL = (
 
 
 def format_history(history: History, since: int = 0, marks: Mapping[float, str] | None = None) -> Iterator[str]:
-    """The versions from number `since` on, refused and unanswered writes, and `marks` (texts by time), in order."""
+    """Yield lines for the versions from number `since` on, failed writes, and `marks` (texts by time), in order."""
     versions = history.versions[since:]
     began = versions[0].at if versions else 0.0
     failed = [call for call in history.calls if call.outcome != "ok" and call.verb != "watch" and call.until >= began]

@@ -12,8 +12,11 @@ from tests.simulation.bus.faults import Hop, Treatment
 T = TypeVar("T")
 
 SLOWEST = 5.0
-"""How many times the usual time a message may take: enough for the bus and the apiserver's watch to overtake each
-other, and for a reply to come after the event of the same write."""
+"""The factor of the slowest message.
+
+It is enough for the bus and the apiserver's watch to overtake each other, and for a reply to come after the event of
+the same write.
+"""
 
 
 class VariableLatencyWire:

@@ -54,12 +54,14 @@ from tests.simulation.variable_latency import VariableLatencyBus, VariableLatenc
 T = TypeVar("T")
 
 REPLICAS = {"watcher": 1, "cloneset": 1}
-"""What does, unless a run asks for something else."""
+"""The usual number of processes by service."""
 
 SETTINGS = Settings(lease_duration=3.0, lease_retry_period=0.5, bus_fallback_after=8.0, workers={"cloneset": 4})
-"""Shorter times than the defaults, so that failures are noticed in few fake seconds; their order is the same. The
-fallback has to be longer than the five seconds between two markers. Fewer workers, for there are few CloneSets and
-every change wakes all workers."""
+"""Shorter times than the defaults, in the same order, so that failures are noticed in few fake seconds.
+
+The fallback has to be longer than the five seconds between two markers. Fewer workers, for there are few CloneSets and
+every change wakes all workers.
+"""
 
 PROBING = "policy"
 """The service that asks the nodes' agents for probes."""
@@ -68,41 +70,47 @@ WEBHOOKS = ("webhook-0", "webhook-1")
 """Replicas of the webhook that answer from within the apiserver, in turns."""
 
 WRITING = frozenset({"topology", "policy"})
-"""The services whose objects the webhook writes as well: there are two replicas then, and they watch. Otherwise one is
-enough, and what it remembers is looked up each time."""
+"""The services whose objects the webhook writes as well.
+
+With them there are two replicas, which watch. Otherwise one is enough, and it reads its objects each time.
+"""
 
 NAMESPACES = (SETTINGS.namespace, SETTINGS.daemon_config_namespace, "default", "shop")
-"""What exists from the start; scenarios take place in `shop`."""
+"""Namespaces that exist from the start; scenarios take place in `shop`."""
 
 ANSWER_SECONDS = 10.0
-"""How long an answer is waited for."""
+"""Fake seconds until a reply times out."""
 
 USER = "user"
-"""Who acts in scenarios, as a writer."""
+"""The writer of users' changes in scenarios."""
 
 RESTART_SECONDS = 0.5
-"""How soon a process that has ended is started again."""
+"""Fake seconds until a process that has ended is started again."""
 
 NODES = 3
-"""How many there are: `node-1` and so on."""
+"""The number of nodes: `node-1` and so on."""
 
 READY_SECONDS = 30.0
-"""Within which the processes of an undisturbed world are ready."""
+"""Fake seconds in which the processes of an undisturbed world become ready."""
 
 LOOK_SECONDS = 0.1
-"""How often the world is asked whether it is ready or has settled."""
+"""Fake seconds between two checks whether the world is ready or has settled."""
 
 CALM_SECONDS = 2.0
-"""Without a change for so long, nobody has anything to do if all processes run: twice the longest time between two
-looks of one that waits for something."""
+"""Fake seconds without a change after which the world has settled, if all processes run.
+
+It is twice the longest interval at which a process polls.
+"""
 
 QUIET_SECONDS = SETTINGS.lease_duration + 2 * SETTINGS.lease_retry_period
-"""The same once a process has died, stood still or come back: a replica that is gone has been replaced meanwhile."""
+"""The same after a crash, a pause or a restart of a process: meanwhile another replica has taken over."""
 
 
 def services() -> Mapping[str, Callable[[], Service]]:
-    """What can run as a process: all that is installed, but what runs on demand only, and serves a real port. The
-    webhook answers from within the apiserver (`apiserver.webhooks`)."""
+    """Return the services that can run as a process: all that are installed, but those on demand with a real port.
+
+    The webhook answers from within the apiserver (`apiserver.webhooks`).
+    """
     return _services_on(tuple(sys.path))
 
 
@@ -115,11 +123,11 @@ def _services_on(path: tuple[str, ...]) -> Mapping[str, Callable[[], Service]]:
 
 
 class Unsettled(Exception):
-    """Somebody still changes something, or is not ready."""
+    """A world that still changes, or is not ready."""
 
 
 class World:
-    """See the module."""
+    """The world of one run (see the module)."""
 
     def __init__(
         self,
@@ -172,7 +180,7 @@ class World:
         return self._changed
 
     def wire(self, writer: str) -> Wire:
-        """The network between a writer and the apiserver."""
+        """Return the network between a writer and the apiserver."""
         if self._wire is not None:
             return self._wire(writer)
         return VariableLatencyWire(self.clock, self._rng) if self._rng else PlainWire(self.clock)
@@ -181,12 +189,14 @@ class World:
         return SimulatedBus(self.loop, self.bus, webhook, self.clock, Context())
 
     def client(self, writer: str, wire: Wire) -> Api:
-        """An apiserver client of its own for a writer."""
+        """Return an apiserver client for a writer."""
         return SimulatedApi(self.server, writer, wire)
 
     def failed(self, process: Process, error: BaseException | None) -> None:
-        """A service ended by itself: `settle` and the end of the run say so. After etcd was restored that is as it
-        should be, and the process is started again."""
+        """Record a service that ended by itself: `settle` and the end of the run fail.
+
+        After a restore of etcd that is correct, and the process is started again.
+        """
         if self.restored and isinstance(error, Exception) and only(VersionsWentBack, error):
             self.loop.call_later(RESTART_SECONDS, lambda: process.alive or process.start(), context=Context())
         else:
@@ -222,8 +232,10 @@ class World:
             await self.clock.sleep(LOOK_SECONDS)
 
     async def settle(self, deadline: float = 60.0, quiet: float = CALM_SECONDS) -> None:
-        """Wait until nothing but leases and events has changed for `quiet` fake seconds, and no process has come or
-        gone for QUIET_SECONDS. Unsettled."""
+        """Wait until nothing but leases and events has changed for `quiet` fake seconds. Raises Unsettled.
+
+        No process may have started or ended for QUIET_SECONDS, either.
+        """
         started = self.loop.time()
         while True:
             self._check()
@@ -240,7 +252,7 @@ class World:
         await self.api.delete_with(resource, namespace, name, {"propagationPolicy": propagation})
 
     def agent(self, node: str) -> Process:
-        """The agent of a node."""
+        """Return the agent of a node."""
         return self._agents[node]
 
     def replicas(self, service: str) -> Iterable[Process]:
@@ -248,7 +260,7 @@ class World:
         return [one for name, one in self.processes.items() if name.rpartition("-")[0] == service]
 
     async def ask_as(self, node: str, subject: str, body: bytes) -> bytes:
-        """The answer to somebody with the rights of a node's agent; empty when nobody answers."""
+        """Send a request with the rights of a node's agent. Returns the reply; empty without one."""
         name, prefix = f"impostor-{node}", subjects.node_inbox(node)
         bus = SimulatedBus(self.loop, self.bus, name, self.clock, Context(), inbox_prefix=prefix)
         try:
@@ -262,7 +274,7 @@ class World:
             await bus.close()
 
     def at_work(self, node: str) -> bool:
-        """The node's agent lives, and waits for an answer or has something to pull."""
+        """Report whether the node's agent lives, and waits for a reply or has something to pull."""
         agent = self._agents[node]
         if not agent.alive or agent.paused:
             return False
@@ -277,8 +289,11 @@ class World:
         return process
 
     def _service(self, name: str) -> Service:
-        """A service as it is installed here. If no gate is changed, the watcher publishes what the others mirror and no
-        more: every resource costs a lease that is renewed and a stream that is looked after each second."""
+        """Return a service as it is installed here.
+
+        If no gate is changed, the watcher publishes only what the others mirror: every resource costs a lease that is
+        renewed and a stream that is checked each second.
+        """
         if name != "watcher" or self.settings.feature_gates:
             return self._services[name]()
         others = self._served - {name}
@@ -293,7 +308,7 @@ class World:
             self._changed = version.at
 
     def _check(self) -> None:
-        """Called at each look: nobody may have ended by itself; notes whether somebody came or went."""
+        """Check at each poll that no service has ended by itself, and record starts and ends of processes."""
         for name, error in self.failures:
             raise Unsettled(f"{name} ended by itself") from error
         states: list[object] = [(one.incarnation, one.alive, one.paused) for one in self.processes.values()]
@@ -349,7 +364,7 @@ def simulate(
 
 @contextmanager
 def _no_logs() -> Generator[None]:
-    """A world has thousands of services; tests outside of it want to see what theirs log."""
+    """Silence the logs of a world's thousands of services, inside of the context only."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     try:

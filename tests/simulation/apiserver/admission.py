@@ -26,7 +26,7 @@ class Admission(Protocol):
     """Changes and rejects writes: the webhook handlers of `apiserver.webhooks`, or those of a test."""
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
-        """Whether such a write is asked about at all."""
+        """Report whether admission handles such a write."""
         ...
 
     async def mutate(self, attributes: Attributes) -> Json:

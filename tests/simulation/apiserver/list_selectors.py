@@ -16,7 +16,7 @@ _SET = re.compile(r"\s*(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^)]
 
 
 def label_test(text: str) -> Test:
-    """Whether a document's labels match the selector."""
+    """Return a test whether a document's labels match the selector."""
     requirements = tuple(_requirement(term.strip()) for term in _TERMS.split(text) if term.strip())
     selector = Selector({}, requirements)
     return lambda document: selector.matches(document["metadata"].get("labels") or {})

@@ -46,7 +46,7 @@ class ApiServer:
 
     @property
     def admission(self) -> Admission | None:
-        """Who admits writes; None admits all."""
+        """Return the admission of writes; None admits all."""
         return self._writer.admission
 
     @admission.setter

@@ -68,7 +68,7 @@ class Replica:
         self.handlers = handlers | self._chain.pods.handlers() | self._chain.checks.handlers()
 
     def follow(self, loop: SimulatedLoop) -> None:
-        """Watch what the process remembers, and answer other replicas, from now on."""
+        """Watch the objects that the process caches, and answer other replicas, from now on."""
         loop.create_task(self._chain.serve(), context=Context())
         loop.create_task(self._events.run(), context=Context())
         for cache in self._chain.caches:

@@ -51,12 +51,12 @@ class SimulatedBus:
 
     @property
     def asking(self) -> bool:
-        """An answer is waited for."""
+        """Report whether a reply is outstanding."""
         return self._requests.waiting
 
     @property
     def connection(self) -> Connection:
-        """What faults break."""
+        """Return the connection, for faults that break it."""
         return self._connection
 
     def slept(self, seconds: float) -> None:

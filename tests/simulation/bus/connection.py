@@ -1,4 +1,4 @@
-"""One process's connection to the server: in order both ways, whole or broken, and broken before anybody notices.
+"""One process's connection to the server: in order both ways, whole or broken, and broken before it is noticed.
 
 What a process sends leaves it at once and travels outside of its domain: it arrives even if the process dies or sleeps
 meanwhile. What comes back becomes a step of the process. Times are those of the real client (bus.connection,

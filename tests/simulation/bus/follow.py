@@ -74,7 +74,7 @@ class SimulatedFollow:
         self._wake.set()
 
     def silent(self) -> None:
-        """No heartbeats from now on: that will be noticed."""
+        """Expect no heartbeats from now on; the timeout notices it."""
         if self._silent_since is None:
             self._silent_since = self._loop.time()
         self._later(SILENCE_SECONDS, self._lost_in_silence, self._reading)

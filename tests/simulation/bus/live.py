@@ -62,7 +62,7 @@ class Requests:
 
     @property
     def waiting(self) -> bool:
-        """An answer is waited for."""
+        """Report whether a reply is outstanding."""
         return bool(self._waiting)
 
     async def ask(self, subject: str, data: bytes, timeout: float) -> bytes:
@@ -84,7 +84,7 @@ class Requests:
             del self._waiting[reply]
 
     def server(self, on_request: OnRequest) -> OnMessage:
-        """Subscribe, with `on_request` answering."""
+        """Return a handler of messages that answers with `on_request`."""
 
         def receive(message: Message) -> None:
             task = self._loop.create_task(self._answer(message, on_request))

@@ -28,7 +28,7 @@ class PushConsumer:
     def __init__(
         self, post: Post, stream: Stream, reader: str, filters: Sequence[str], inbox: str, after: int | None
     ) -> None:
-        """`after`: the last sequence that the reader has; None: it wants the last message of every subject."""
+        """`after`: the last sequence that the reader has; None: start with the last message of every subject."""
         self.stream = stream
         self.reader = reader
         self._post = post

@@ -125,7 +125,7 @@ class Server:
             self.deliver_live(message)
 
     def state(self, name: str) -> StreamState | None:
-        """How far a stream is; None when it does not exist."""
+        """Return the state of a stream; None when it does not exist."""
         stream = self.streams.get(name)
         return stream.state if stream is not None else None
 

@@ -27,7 +27,7 @@ STOP_ANNOTATION = "simulation.flotilla.dev/stop-seconds"
 """Seconds that the pod's containers take to stop, at most its grace period."""
 
 COMPLETE_ANNOTATION = "fake.flotilla.dev/complete"
-"""The pod succeeds by itself, as a job's."""
+"""Marks a pod that succeeds by itself, as a job's."""
 
 EXITS_ANNOTATION = "simulation.flotilla.dev/exits"
 """Containers that end by themselves, and with which code: JSON, by name. A list has the codes of one run after the

@@ -14,7 +14,7 @@ from tests.simulation.history import Version
 
 
 class Volumes(Actor):
-    """Looks after claims; the volumes themselves are of no interest to anybody here."""
+    """The controller of claims; the volumes themselves are not simulated."""
 
     def __init__(self, server: ApiServer, durations: Durations, wire: Wire | None = None) -> None:
         super().__init__(server, "volumes", CLAIM, wire)

@@ -18,7 +18,7 @@ SPEC = subjects.kube_stream(POD)
 LASTING = StreamSpec(name="lasting", subjects=("lasting.>",), last_value=True)
 LOG = StreamSpec(name="odd", subjects=("odd.>",), last_value=False, max_age_seconds=60, max_bytes=1 << 20)
 TIMEOUT_SECONDS = 20.0
-"""Seconds until what must come counts as missing; the slowest is noticing a server that stands still."""
+"""Seconds until an expected event counts as missing; the slowest is the timeout of a stalled server."""
 
 REPLY_SECONDS = 5.0
 """Seconds after which a reply counts as lost, on a connection that holds."""
@@ -60,7 +60,7 @@ class Harness(Protocol):
 
 Exchange = Callable[[Harness], Awaitable[None]]
 Play = Callable[[Exchange], None]
-"""Runs a scene on a fresh bench."""
+"""Runs a test on a fresh harness."""
 
 
 class Reader:

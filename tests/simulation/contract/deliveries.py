@@ -51,7 +51,7 @@ class Inbox(Reader):
 
     @property
     def heartbeats(self) -> list[int | None]:
-        """How many messages had been sent, as each heartbeat says."""
+        """Return the number of sent messages in each heartbeat."""
         read = map(read_delivery, self.messages)
         return [one.sent for one in read if isinstance(one, Heartbeat)]
 
@@ -82,7 +82,7 @@ class Post:
         return reader, follow
 
     async def leave(self, follow: Follow) -> None:
-        """Listen no more; returns when the server knows of it."""
+        """Unsubscribe. Returns when the server has handled it."""
         await follow.stop()
         await self.agent.stream_state(SPEC.name)
 

@@ -1,7 +1,7 @@
-"""A script about a BroadcastJob that never ends, as `daemon_script.py` makes them of DaemonSets: what happens, happens
-to nodes, and pods fail and are deleted.
+"""A script about a BroadcastJob that never ends, similar to those of DaemonSets in `daemon_script.py`.
 
-In the end all nodes are there, and as they were in the beginning: each has had its pod.
+Nodes come, go and change, and pods fail and are deleted. In the end all nodes are there, as they were in the beginning:
+each has had its pod.
 """
 
 import random
@@ -31,7 +31,7 @@ class AllDone(Frozen):
     """Each node has one pod of the job, which has ended; the job says so."""
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """What is not so."""
+        """Yield what is wrong."""
         pods = [msgspec.convert(one, type=Pod) for one in stage.current.all(POD, NAMESPACE_NAME)]
         if (nodes := sorted(map(node_of, pods))) != [*NODES]:
             yield f"pods are on {nodes}"
@@ -52,7 +52,7 @@ class BroadcastScript(msgspec.Struct, frozen=True, kw_only=True, tag_field="abou
     faults: tuple[Fault, ...]
 
     def scenario(self) -> Scenario:
-        """The script as a scenario, with calm in the end."""
+        """Return the script as a scenario that ends in calm."""
         pools = [relabelled(node, **POOL) for node in NODES]
         calm = changed(paused=False, parallelism=len(NODES), failurePolicy={"type": "Continue"})
         return Scenario(
@@ -71,7 +71,7 @@ class BroadcastScript(msgspec.Struct, frozen=True, kw_only=True, tag_field="abou
 
 
 def draw_for_broadcasts(seed: int) -> BroadcastScript:
-    """The script of a seed."""
+    """Draw the script of a seed."""
     rng = random.Random(seed)
     members = draw_members(rng, ACTIONS, lambda: _document(rng), SERVICE, RESOURCES)
     return msgspec.convert({"about": "broadcasts", "seed": seed, **members}, type=BroadcastScript)
@@ -98,4 +98,4 @@ ACTIONS: Sequence[Callable[[random.Random], Step]] = (
     lambda rng: LoseNode(node=rng.choice(NODES)),
     lambda _: ReturnNodes(nodes=NODES),
 )
-"""What a user, or fate, may do next."""
+"""Actions of users, nodes and pods that may come next."""

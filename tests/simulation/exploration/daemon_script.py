@@ -1,7 +1,7 @@
-"""A script about a DaemonSet, as `script.py` makes them of CloneSets. Most of what happens, happens to nodes: they come
-and go, fall silent, are relabelled, tainted and cordoned.
+"""A script about a DaemonSet, similar to those of CloneSets in `script.py`.
 
-In the end all of them are there, and as they were in the beginning: each has one pod.
+Most steps are about nodes: they come and go, fall silent, are relabelled, tainted and cordoned. In the end all of them
+are there, as they were in the beginning: each has one pod.
 """
 
 import random
@@ -37,7 +37,7 @@ class DaemonScript(msgspec.Struct, frozen=True, kw_only=True, tag_field="about",
     faults: tuple[Fault, ...]
 
     def scenario(self) -> Scenario:
-        """The script as a scenario, with calm in the end."""
+        """Return the script as a scenario that ends in calm."""
         calm: Json = {"type": "RollingUpdate", "rollingUpdate": {"paused": False, "partition": 0, "selector": None}}
         pools = [relabelled(node, **POOL) for node in NODES]
         image = last_image(self.steps)
@@ -63,7 +63,7 @@ def as_they_were() -> Sequence[Step]:
 
 
 def draw_for_daemons(seed: int) -> DaemonScript:
-    """The script of a seed."""
+    """Draw the script of a seed."""
     rng = random.Random(seed)
     members = draw_members(rng, ACTIONS, lambda: _document(rng), SERVICE, RESOURCES)
     return msgspec.convert({"about": "daemonsets", "seed": seed, **members}, type=DaemonScript)
@@ -112,4 +112,4 @@ ACTIONS: Sequence[Callable[[random.Random], Step]] = (
     lambda rng: LoseNode(node=rng.choice(NODES)),
     lambda _: ReturnNodes(nodes=NODES),
 )
-"""What a user, or fate, may do next."""
+"""Actions of users, nodes and pods that may come next."""

@@ -21,8 +21,11 @@ AnyScript = Script | SetScript | DaemonScript | BroadcastScript | NodeScript
 S = TypeVar("S", bound=AnyScript)
 
 NODES_EVERY = 5
-"""One seed in so many, the last of them, is about nodes; the one before it about a StatefulSet, and the one before that
-about a DaemonSet, or every second time about a BroadcastJob."""
+"""The period of seeds about nodes, the last of each period.
+
+The one before it is about a StatefulSet, and the one before that about a DaemonSet, or every second time about a
+BroadcastJob.
+"""
 
 MOST_SHRINKS = 200
 """Runs that are spent on making one failing script smaller."""
@@ -43,14 +46,14 @@ class Found(msgspec.Struct, frozen=True):
 
 
 def script_of(seed: int) -> AnyScript:
-    """The script of a seed."""
+    """Return the script of a seed."""
     per_node = draw_for_broadcasts if seed // NODES_EVERY % 2 else draw_for_daemons
     about = {NODES_EVERY - 1: draw_for_nodes, NODES_EVERY - 2: draw_for_sets, NODES_EVERY - 3: per_node}
     return about.get(seed % NODES_EVERY, draw)(seed)
 
 
 def attempt(script: AnyScript) -> tuple[str, ...]:
-    """What goes wrong in a script; empty if nothing does."""
+    """Run a script. Returns its problems; empty for none."""
     try:
         outcome, _, _ = run(script.scenario(), script.faults, seed=script.seed)
     except Exception:  # noqa: BLE001 - whatever ends the run is what it came to

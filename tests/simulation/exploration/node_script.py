@@ -1,8 +1,9 @@
-"""A script about nodes: image pulls and restarts that users ask for, what happens to nodes and their agents, and what
-goes wrong meanwhile; drawn from a seed, or read from JSON.
+"""A script about nodes: image pulls and restarts, steps of nodes and agents, and faults.
 
-It ends in calm as well: all agents run, and every image can be had. So everything that is still asked for gets its
-answer, nothing is left of what is not, and nothing was done twice.
+It is drawn by seed, or read from JSON.
+
+It ends in calm as well: all agents run, and every image can be pulled. So every object that is left gets its result,
+nothing is left of deleted ones, and nothing was done twice.
 """
 
 import random
@@ -52,7 +53,7 @@ class AllAnswered(Frozen):
     """Every job is over and every request is completed; nothing is left of others; nothing was done twice."""
 
     def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
-        """What is not so."""
+        """Yield what is wrong."""
         del kind
         for one in stage.current.all(IMAGE_PULL_JOB, NAMESPACE_NAME):
             if "completionTime" not in one.get("status", {}):
@@ -79,7 +80,7 @@ class NodeScript(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", t
     faults: tuple[Fault, ...]
 
     def scenario(self) -> Scenario:
-        """The script as a scenario, with calm in the end."""
+        """Return the script as a scenario that ends in calm."""
         calm = [step for node in NODES for step in (SetNode(node=node), StartAgent(node=node))]
         return Scenario(
             name=f"seed:{self.seed}",
@@ -98,7 +99,7 @@ class NodeScript(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", t
 
 
 def draw_for_nodes(seed: int) -> NodeScript:
-    """The script of a seed."""
+    """Draw the script of a seed."""
     rng = random.Random(seed)
     steps: list[Step] = []
     for number in range(rng.randint(2, MOST_STEPS)):
@@ -170,4 +171,4 @@ ACTIONS: Sequence[Callable[[random.Random, int], Step]] = (
     lambda rng, _: StopAgent(node=rng.choice(NODES)),
     lambda rng, _: StartAgent(node=rng.choice(NODES)),
 )
-"""What a user, or fate, may do next."""
+"""Actions of users, nodes and pods that may come next."""

@@ -44,7 +44,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", tag="
     faults: tuple[Fault, ...]
 
     def scenario(self) -> Scenario:
-        """The script as a scenario, with calm in the end."""
+        """Return the script as a scenario that ends in calm."""
         rolling_update = {"paused": False, "partition": 0}
         end = spec(replicas=self.replicas, updateStrategy={"rollingUpdate": rolling_update})
         keeps = bool(self.document["spec"]["scaleStrategy"].get("enablePVCReuse"))
@@ -60,13 +60,13 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", tag="
 
     @property
     def replicas(self) -> int:
-        """How many pods are wanted in the end."""
+        """Return how many pods are wanted in the end."""
         wanted = [value for step in self.steps if (value := _member(step, "replicas")) is not None]
         return int(str(wanted[-1])) if wanted else int(self.document["spec"]["replicas"])
 
     @property
     def image(self) -> str:
-        """Which image is wanted in the end."""
+        """Return the image that is wanted in the end."""
         return last_image(self.steps)
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", tag="
 
 
 def draw(seed: int) -> Script:
-    """The script of a seed."""
+    """Draw the script of a seed."""
     rng = random.Random(seed)
     members = draw_members(rng, ACTIONS, lambda: _document(rng), "cloneset", RESOURCES)
     return msgspec.convert({"about": "clonesets", "seed": seed, **members}, type=Script)
@@ -87,7 +87,7 @@ def draw_members(
     service: str,
     resources: Sequence[str],
 ) -> Json:
-    """Steps, faults and the workload."""
+    """Draw steps, faults and the workload."""
     steps: list[Step] = []
     for _ in range(rng.randint(1, MOST_STEPS)):
         steps.append(rng.choice(actions)(rng))
@@ -139,11 +139,11 @@ ACTIONS: Sequence[Callable[[random.Random], Step]] = (
     lambda rng: LoseNode(nth=rng.randint(0, 4)),
     lambda _: ReturnNodes(),
 )
-"""What a user, or fate, may do next."""
+"""Actions of users, nodes and pods that may come next."""
 
 
 def last_image(steps: Iterable[Step]) -> str:
-    """Which image the steps leave in the template."""
+    """Return the image that the steps leave in the template."""
     image = "one"
     for step in steps:
         template = _member(step, "template")
@@ -153,6 +153,6 @@ def last_image(steps: Iterable[Step]) -> str:
 
 
 def _member(step: Step, name: str) -> Json | int | None:
-    """A member of the spec that the step sets."""
+    """Return the member of the spec that the step sets."""
     patch: Json = getattr(step, "patch", {})
     return patch.get("spec", {}).get(name)

@@ -20,7 +20,7 @@ class SetScript(Script, frozen=True, kw_only=True, tag="statefulsets"):
     """One exploration."""
 
     def scenario(self) -> Scenario:
-        """The script as a scenario, with calm in the end."""
+        """Return the script as a scenario that ends in calm."""
         calm = {"rollingUpdate": {"paused": False, "partition": 0}}
         return Scenario(
             name=f"seed:{self.seed}",
@@ -37,7 +37,7 @@ class SetScript(Script, frozen=True, kw_only=True, tag="statefulsets"):
 
 
 def draw_for_sets(seed: int) -> SetScript:
-    """The script of a seed."""
+    """Draw the script of a seed."""
     rng = random.Random(seed)
     members = draw_members(rng, ACTIONS, lambda: _document(rng), SERVICE, RESOURCES)
     return msgspec.convert({"about": "statefulsets", "seed": seed, **members}, type=SetScript)
@@ -74,4 +74,4 @@ ACTIONS: Sequence[Callable[[random.Random], Step]] = (
     lambda rng: LoseNode(nth=rng.randint(0, 4)),
     lambda _: ReturnNodes(),
 )
-"""What a user, or fate, may do next."""
+"""Actions of users, nodes and pods that may come next."""

@@ -52,7 +52,7 @@ class PlainSocket:
 
 
 class Machine:
-    """See the module."""
+    """The world of one run (see the module)."""
 
     def __init__(self, name: str, agent: str, cluster: Cluster, socket: Socket) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Jobs of batch/v1: defaults, the selector by which a Job knows its pods, and what of it may change."""
+"""Jobs of batch/v1: defaults, the selector of a Job's pods, and its mutable fields."""
 
 from flotilla_common.api.documents import mapping, member
 from flotilla_common.control.plan import Json

@@ -104,7 +104,7 @@ def _with_ephemeral(spec: Json) -> Json:
 
 
 def _ephemeral_faults(new: Json, old: Json) -> list[FieldFault]:
-    """Those that are there stay as they are; new ones may look into containers that are there."""
+    """Return the faults of ephemeral containers: existing ones never change, new ones target existing containers."""
     path, faults = "spec.ephemeralContainers", list[FieldFault]()
     found = {one["name"]: one for one in mappings(new.get("ephemeralContainers"))}
     for one in mappings(old.get("ephemeralContainers")):
@@ -120,7 +120,7 @@ def _ephemeral_faults(new: Json, old: Json) -> list[FieldFault]:
 
 
 def _may_end(new: Json, old: Json) -> bool:
-    """Report whether the grace period may change: only if it was none."""
+    """Report whether the grace period is allowed: unchanged, or 1 after a negative one."""
     before, after = old.get("terminationGracePeriodSeconds"), new.get("terminationGracePeriodSeconds")
     return after == before or (before is not None and before < 0 and after == 1)
 

@@ -85,7 +85,7 @@ class Harness:
         return [decode(item)["metadata"]["name"] for item in page.items]
 
     async def exists(self, resource: Resource, name: str) -> bool:
-        """Whether there is such an object now."""
+        """Report whether the object exists now."""
         return name in await self.names(resource)
 
     async def version(self) -> str:
@@ -126,7 +126,7 @@ class Watched:
 
     @property
     def told(self) -> list[tuple[str, str]]:
-        """Types and names, in order."""
+        """Return types and names of the events, in order."""
         return [(kind, document["metadata"]["name"]) for kind, document in self.events]
 
     async def until(self, number: int) -> None:
@@ -140,7 +140,7 @@ async def _done(value: bool) -> bool:
 
 Exchange = Callable[[Harness], Awaitable[None]]
 Play = Callable[[Exchange], None]
-"""Runs a scene in a fresh namespace."""
+"""Runs a test in a fresh namespace."""
 
 
 def encode(document: object) -> bytes:
