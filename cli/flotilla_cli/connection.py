@@ -2,7 +2,7 @@
 
 The cluster: `--kubeconfig`, KUBECONFIG, the local set of `flotilla up`, then the places where kubectl looks. The bus:
 `--nats`, FLOTILLA_NATS, the local set that the kubeconfig belongs to, the `flotilla run` for the same kubeconfig. A
-local set records both in `set.json` in its state folder, `flotilla run` in `noted_buses`.
+local set records both in `set.json` in its state folder, `flotilla run` in `bus_registry`.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from flotilla_cli import noted_buses
+from flotilla_cli import bus_registry
 from flotilla_cli.local import state
 from flotilla_cli.local.errors import ClusterError
 from flotilla_cli.local.paths import default_state_dir
@@ -74,7 +74,7 @@ def nats_url_of(option: str, kubeconfig: str = "") -> str:
     found = set_of(kubeconfig)
     if found and not found.bare:
         return found.nats
-    noted = noted_buses.by_kubeconfig(_named(kubeconfig))
+    noted = bus_registry.by_kubeconfig(_named(kubeconfig))
     return noted.nats_url if noted else ""
 
 
@@ -103,7 +103,7 @@ def bus_target_of(url: str, kubeconfig: str = "") -> BusTarget:
     """
     creds, authority = os.environ.get("FLOTILLA_NATS_CREDS", ""), os.environ.get("FLOTILLA_NATS_CA", "")
     found = set_of(kubeconfig)
-    known = found if found and found.nats == url else noted_buses.by_url(url)
+    known = found if found and found.nats == url else bus_registry.by_url(url)
     return BusTarget(url, creds or (known.nats_creds if known else ""), authority or (known.nats_ca if known else ""))
 
 

@@ -75,7 +75,7 @@ def bus_option(command: Command) -> Command:
     return click.option("--nats", default="", metavar="URL", help="The bus.", show_default=known)(command)
 
 
-class Ago(click.ParamType[timedelta]):
+class DurationParam(click.ParamType[timedelta]):
     """A duration such as 10m or 1h30m."""
 
     name = "duration"
@@ -92,7 +92,7 @@ class Ago(click.ParamType[timedelta]):
 
 def since_option(told: str) -> Callable[[Command], Command]:
     """Add --since with this help."""
-    return click.option("--since", type=Ago(), metavar="10m", help=told)
+    return click.option("--since", type=DurationParam(), metavar="10m", help=told)
 
 
 def object_argument(command: Command) -> Command:

@@ -1,7 +1,7 @@
 """The bus of `flotilla run` without `--nats`: a nats-server that is restarted if it dies, and ends with the command.
 
 With `--nats-listen` node agents reach it from other machines. Then it keeps its users between runs, so that credentials
-of nodes stay valid. Other commands find it and its credentials by a note (`noted_buses`).
+of nodes stay valid. Other commands find it and its credentials by a note (`bus_registry`).
 """
 
 import asyncio
@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 import click
 import structlog
 
+from flotilla_cli.bus_registry import NotedBus, absolute, noted
 from flotilla_cli.local.errors import ClusterError
 from flotilla_cli.local.process import is_alive
 from flotilla_cli.local.state import HOST
-from flotilla_cli.noted_buses import NotedBus, absolute, noted
 from flotilla_common.settings import Settings
 from flotilla_dev.cluster.nats import ANY, NatsServer, start_nats
 from flotilla_dev.cluster.paths import default_bus_dir

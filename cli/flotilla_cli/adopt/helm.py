@@ -8,7 +8,7 @@ objects that both have (`helm install --take-ownership`).
 
 from collections.abc import Iterator
 
-from flotilla_cli.adopt.found import Found
+from flotilla_cli.adopt.discover import Found
 from flotilla_cli.adopt.steps import Step, patch
 from flotilla_cli.install.kinds import Place
 from flotilla_common.api.documents import Json, member, text

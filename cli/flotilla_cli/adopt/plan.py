@@ -7,9 +7,9 @@ pod of a workload.
 
 from collections.abc import Iterator
 
-from flotilla_cli.adopt import before, helm, interlock
-from flotilla_cli.adopt.found import Found
-from flotilla_cli.adopt.original import (
+from flotilla_cli.adopt import backup, helm, policies
+from flotilla_cli.adopt.discover import Found
+from flotilla_cli.adopt.openkruise import (
     CONFIGURATIONS,
     DAEMON,
     HOLDER,
@@ -96,7 +96,7 @@ def _keep(found: Found) -> Iterator[Step]:
         if place != LEADER and place not in found.before and not place.name.startswith("flotilla-")
     ]
     if places:
-        writes = tuple(before.kept(place, found.objects[place]) for place in places)
+        writes = tuple(backup.kept(place, found.objects[place]) for place in places)
         yield Step(f"back up {len(places)} objects, each in a ConfigMap", writes)
 
 
@@ -155,13 +155,13 @@ def _seal(found: Found) -> Iterator[Step]:
         }
         yield Step(f"wait until {LEADER} is no longer renewed", until=(Quiet(LEADER),))
         yield Step(f"hold {LEADER} for Flotilla", (Write(Verb.APPLY, LEADER, body),))
-    changed = [one for one in interlock.standstill() if not interlock.covers(found.objects.get(place_of(one)), one)]
+    changed = [one for one in policies.standstill() if not policies.covers(found.objects.get(place_of(one)), one)]
     if changed and found.policies:
         another = patch(LEADER, {"spec": {"holderIdentity": "another"}})
         yield Step(
             "add a policy that rejects what would start it again",
             tuple(Write(Verb.APPLY, place_of(document), document) for document in changed),
-            (Refused(another, interlock.STANDSTILL),),
+            (Refused(another, policies.STANDSTILL),),
         )
 
 

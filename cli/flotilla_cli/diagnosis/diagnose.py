@@ -8,11 +8,11 @@ from datetime import datetime
 import msgspec
 
 from flotilla_cli.connection import connected
-from flotilla_cli.diagnosis.closeup import Surveyor
 from flotilla_cli.diagnosis.findings import Findings, find
+from flotilla_cli.diagnosis.missing_pods import MissingPods, vacancies
 from flotilla_cli.diagnosis.planning import Planning, leases_of, planning_of
-from flotilla_cli.diagnosis.vacancies import Vacancy, vacancies
-from flotilla_cli.diagnosis.verdict import Verdict, verdict
+from flotilla_cli.diagnosis.pod_context import PodContextReader
+from flotilla_cli.diagnosis.summary import Verdict, verdict
 from flotilla_cli.heartbeats import LISTEN_SECONDS, listen
 from flotilla_cli.published import Why, last_why
 from flotilla_cli.tree.waiting import waits_for
@@ -51,7 +51,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     reasons: Sequence[Reason]  # of the service, without those that the findings replace
     notes: Sequence[str]
-    vacancies: Sequence[Vacancy] = ()  # nodes without a pod, for kinds with one on each
+    vacancies: Sequence[MissingPods] = ()  # nodes without a pod, for kinds with one on each
     remarks: Sequence[str] = ()  # specific to its kind
 
 
@@ -169,14 +169,14 @@ async def _look(api: Api, clock: Clock, kind: KindView, raw: bytes) -> tuple[Fin
         if failure.code not in (401, 403):
             raise
         return Findings(), Related(), {"pods"}
-    surveyor = Surveyor(api)
+    surveyor = PodContextReader(api)
     silent = await surveyor.silent_nodes(now)
     found = [await _against(one, silent, surveyor) for one in (related, *others)]
     denied = surveyor.denied.union(*(one.denied for one in (related, *others)))
     return found[0] if not others else _together(found), related, denied
 
 
-async def _against(related: Related, silent: Mapping[str, datetime], surveyor: Surveyor) -> Findings:
+async def _against(related: Related, silent: Mapping[str, datetime], surveyor: PodContextReader) -> Findings:
     """Find the problems of its pods, nodes and others."""
     basis = msgspec.structs.replace(related.basis, silent=silent)
     findings = await find(related.pods, basis, surveyor, namespaced=related.namespaced)
@@ -197,7 +197,7 @@ def _together(found: Sequence[Findings]) -> Findings:
     )
 
 
-async def _node(surveyor: Surveyor, name: str, basis: Around) -> Group | None:
+async def _node(surveyor: PodContextReader, name: str, basis: Around) -> Group | None:
     trouble = node_trouble(name, msgspec.structs.replace(basis, nodes=await surveyor.nodes(name)))
     return Group(Cause(code="NodeNotReady", message=trouble), (name,)) if trouble else None
 

@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from flotilla_cli.ages import span
-from flotilla_cli.diagnosis.closeup import Surveyor
+from flotilla_cli.diagnosis.pod_context import PodContextReader
 from flotilla_common.api.core import Pod
 from flotilla_common.workload.causes import Around, Cause, Group, cause_of, grouped, unstable_cause
 
@@ -26,7 +26,7 @@ class Findings(msgspec.Struct, frozen=True):
     codes: frozenset[str] = frozenset()  # codes by which the service may report the same
 
 
-async def find(pods: Sequence[Pod], basis: Around, surveyor: Surveyor, *, namespaced: bool = False) -> Findings:
+async def find(pods: Sequence[Pod], basis: Around, surveyor: PodContextReader, *, namespaced: bool = False) -> Findings:
     """Find the causes of pods.
 
     `basis`: the context of all of them. `namespaced`: names have a namespace. Raises Unreachable.
@@ -50,7 +50,9 @@ def _called(pod: Pod, *, namespaced: bool) -> str:
     return f"{pod.metadata.namespace}/{pod.metadata.name}" if namespaced else pod.metadata.name
 
 
-async def _closer(sort: Group, pods: Mapping[str, Pod], basis: Around, surveyor: Surveyor) -> list[tuple[str, Cause]]:
+async def _closer(
+    sort: Group, pods: Mapping[str, Pod], basis: Around, surveyor: PodContextReader
+) -> list[tuple[str, Cause]]:
     looked = sort.pods[:CLOSELY]
     surroundings = await asyncio.gather(*(surveyor.around(pods[name], basis) for name in looked))
     causes = [
@@ -69,7 +71,7 @@ def aged(cause: Cause, now: datetime | None) -> Cause:
 
 
 async def _unstable(
-    names: Sequence[str], pods: Mapping[str, Pod], basis: Around, surveyor: Surveyor
+    names: Sequence[str], pods: Mapping[str, Pod], basis: Around, surveyor: PodContextReader
 ) -> list[tuple[str, Cause]]:
     """Find the causes of unstable pods, most restarts first."""
 

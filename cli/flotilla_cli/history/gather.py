@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from flotilla_cli.buslook.streams import list_streams
-from flotilla_cli.history.chapters import WEBHOOK, Pod, Record, Writer, is_wish
+from flotilla_cli.bus.streams import list_streams
+from flotilla_cli.history.generations import WEBHOOK, Pod, Record, Writer, is_wish
 from flotilla_cli.published import Act, Why, decoded
 from flotilla_common.api.core import Pod as LivePod
 from flotilla_common.api.documents import Json, mappings, member, text

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.history.chapters import Pod
+from flotilla_cli.history.generations import Pod
 from flotilla_cli.published import Act
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import UPDATES_IN_PLACE, Intent

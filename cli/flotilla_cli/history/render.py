@@ -6,7 +6,7 @@ from datetime import datetime
 from rich.text import Text
 
 from flotilla_cli.history.steps import Step
-from flotilla_cli.history.story import Story, Told, Totals
+from flotilla_cli.history.timeline import GenerationView, Timeline, Totals
 from flotilla_cli.published import Act
 
 LINES = 30
@@ -18,7 +18,7 @@ LONGEST = 180
 _STYLES = {"decision": "cyan", "write": "default", "wait": "yellow", "bad": "red", "note": "default", "end": "green"}
 
 
-def render(told: Story, *, everything: bool) -> Text:
+def render(told: Timeline, *, everything: bool) -> Text:
     """Render all chapters; `everything`: each step in full, and each write."""
     place = f"{told.namespace}/{told.name}" if told.namespace else told.name
     text = Text(f"{told.kind} {place}\n", style="bold")
@@ -29,7 +29,7 @@ def render(told: Story, *, everything: bool) -> Text:
     return text
 
 
-def _chapter(text: Text, told: Told, *, everything: bool) -> None:
+def _chapter(text: Text, told: GenerationView, *, everything: bool) -> None:
     moment = f"{told.began.astimezone():%Y-%m-%d %H:%M:%S.%f}"[:-3]
     generation = f"generation {told.generation} " if told.generation else ""
     text.append(f"\n{moment}  {generation}{told.title}\n", style="bold")

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from flotilla_cli.history.chapters import WEBHOOK
+from flotilla_cli.history.generations import WEBHOOK
 from flotilla_cli.history.operations import Operation, Wave, Work
 from flotilla_cli.published import Act, Why
 from flotilla_common.api.discreet import change_text

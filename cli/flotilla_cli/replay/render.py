@@ -6,8 +6,8 @@ from datetime import datetime
 from rich.text import Text
 
 from flotilla_cli.bundle.records import Bundle
-from flotilla_cli.replay.again import Step
 from flotilla_cli.replay.compare import AFTER_STATUS, STATUS, Planned
+from flotilla_cli.replay.replayer import Step
 from flotilla_common.api.documents import Json
 
 WRITES_SHOWN = 20

@@ -7,8 +7,8 @@ from datetime import datetime
 import msgspec
 from rich.tree import Tree
 
-from flotilla_cli.diagnosis.closeup import Surveyor
 from flotilla_cli.diagnosis.findings import worth_a_look
+from flotilla_cli.diagnosis.pod_context import PodContextReader
 from flotilla_cli.published import Why, decoded
 from flotilla_cli.tree.render import render
 from flotilla_cli.tree.view import Card, SetView, card, view
@@ -31,7 +31,7 @@ LOOK_SECONDS = 5.0
 """Seconds between two reads of events and nodes."""
 
 
-class Gone(Exception):
+class ObjectGone(Exception):
     """The object does not exist (any more)."""
 
 
@@ -68,7 +68,7 @@ class LiveView:
         await self._look_closer()
 
     async def keep(self) -> None:
-        """Follow all changes until cancelled. Raises Gone when the object is deleted."""
+        """Follow all changes until cancelled. Raises ObjectGone when the object is deleted."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._reflector(self._kind.resource, _ObjectSink(self), self._name).run())
             for resource in self._dependents:
@@ -143,7 +143,7 @@ class LiveView:
         """Read the context of a few pods that do not serve; parts that may not be read are left out."""
         if POD not in self._dependents:
             return
-        surveyor, now = Surveyor(self._api), self._clock.now()
+        surveyor, now = PodContextReader(self._api), self._clock.now()
         self._basis = Around(now=now, silent=await surveyor.silent_nodes(now))
         looked: list[tuple[Pod, Around]] = []
         for kind, workload in self._workloads(self._kind, self._raw):
@@ -161,9 +161,9 @@ class LiveView:
                 self.take(resource, raw)
 
     def set_object(self, uid: str, raw: msgspec.Raw) -> None:
-        """Take the newest version of the object. Raises Gone for another object of its name."""
+        """Take the newest version of the object. Raises ObjectGone for another object of its name."""
         if uid != self._uid:
-            raise Gone
+            raise ObjectGone
         self._raw = bytes(raw)
         self.changed.set()
 
@@ -217,11 +217,11 @@ class _ObjectSink:
 
     async def complete(self, version: str) -> None:
         if not self._exists:
-            raise Gone
+            raise ObjectGone
 
     async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
         if kind == "DELETED":
-            raise Gone
+            raise ObjectGone
         self._view.set_object(head.uid, item)
 
     async def progress(self, version: str) -> None:

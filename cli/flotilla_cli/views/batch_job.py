@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.diagnosis.closeup import Surveyor
+from flotilla_cli.diagnosis.pod_context import PodContextReader
 from flotilla_cli.views.kindview import KindView, PodQuery, Related
 from flotilla_cli.views.related import controls, pods_of
 from flotilla_common.api.batch import Job
@@ -27,7 +27,7 @@ async def _related(api: Api, raw: bytes, now: datetime) -> Related:
     chosen = LabelSelector(match_labels={_JOB_LABEL: job.metadata.uid})
     query = PodQuery(selector=chosen, keep=lambda pod: controls(job.metadata, pod.metadata))
     pods = await pods_of(api, query, job.metadata)
-    troubles, surveyor = list(_told(job)), Surveyor(api)
+    troubles, surveyor = list(_told(job)), PodContextReader(api)
     if not pods and not any(one.type in _ENDED and one.status == "True" for one in job.status.conditions):
         troubles += await _refused(surveyor, job.metadata)
     return Related(pods=pods, troubles=troubles, basis=Around(now=now), denied=frozenset(surveyor.denied))
@@ -40,7 +40,7 @@ def _told(job: Job) -> Iterator[Group]:
             yield Group(Cause(code=one.reason or one.type, message=text), (job.metadata.name,))
 
 
-async def _refused(surveyor: Surveyor, meta: ObjectMeta) -> list[Group]:
+async def _refused(surveyor: PodContextReader, meta: ObjectMeta) -> list[Group]:
     """Find in its events why its controller creates no pods."""
     newest = await surveyor.refusal(meta)
     if newest is None:

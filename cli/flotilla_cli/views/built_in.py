@@ -8,7 +8,7 @@ from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.diagnosis.closeup import Surveyor
+from flotilla_cli.diagnosis.pod_context import PodContextReader
 from flotilla_cli.tree.workload import Numbers
 from flotilla_cli.views.kindview import PodQuery, Related
 from flotilla_cli.views.related import pods_of
@@ -85,7 +85,7 @@ def reading(kind: str, owners: Owners = itself) -> Callable[[Api, bytes, datetim
     """Return a function that reads the pods of such a workload, and why there are not more of them."""
 
     async def related(api: Api, raw: bytes, now: datetime) -> Related:
-        workload, surveyor = BuiltIn.of(raw), Surveyor(api)
+        workload, surveyor = BuiltIn.of(raw), PodContextReader(api)
         uids = await owners(api, workload)
         query = PodQuery(
             selector=workload.spec.selector,
@@ -107,7 +107,7 @@ def _told(kind: str, workload: BuiltIn) -> Iterator[Group]:
             yield _cannot_create(kind, workload, one.reason, one.message)
 
 
-async def _refused(kind: str, workload: BuiltIn, surveyor: Surveyor) -> Sequence[Group]:
+async def _refused(kind: str, workload: BuiltIn, surveyor: PodContextReader) -> Sequence[Group]:
     refusal = await surveyor.refusal(workload.metadata)
     return [_cannot_create(kind, workload, refusal.reason, refusal.message)] if refusal is not None else []
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from flotilla_cli.podstory.sidecars import Surroundings, sidecar_story, why_not
+from flotilla_cli.diagnosis.sidecars import Surroundings, sidecar_story, why_not
 from flotilla_cli.views.kindview import KindView, PodQuery, PodQuestion, Summary
 from flotilla_cli.views.progress import with_limits
 from flotilla_cli.views.related import pods_of

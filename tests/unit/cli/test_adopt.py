@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cli.adopt import before, interlock
-from flotilla_cli.adopt.found import Found, policy_places, resource_of
+from flotilla_cli.adopt import backup, policies
+from flotilla_cli.adopt.discover import Found, policy_places, resource_of
 from flotilla_cli.adopt.helm import KEEP, OUT_OF_REACH
-from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER, ROLE, TAKEN, at_work, held_by
+from flotilla_cli.adopt.openkruise import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER, ROLE, TAKEN, at_work, held_by
 from flotilla_cli.adopt.plan import plan, rules_of_users
+from flotilla_cli.adopt.rollback import runs_out, undo
 from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Refused, Rewritten, Verb
-from flotilla_cli.adopt.undo import runs_out, undo
 from flotilla_cli.install.kinds import SERVICE, Place, place_of
 from flotilla_common.api.documents import merge
 from flotilla_common.api.resources import CRD, MUTATING, SECRET
@@ -54,7 +54,7 @@ def after(found: Found, made: Plan, steps: int | None = None) -> Found:
     objects, kept = dict(found.objects), dict(found.before)
     for write in (write for step in made.steps[:steps] for write in step.writes):
         if write.verb == Verb.RESTORE and write.place.name.startswith("flotilla-before-"):
-            place, document = before.read(write.body)
+            place, document = backup.read(write.body)
             kept[place] = document
         elif write.verb == Verb.DELETE:
             objects.pop(write.place, None)
@@ -80,7 +80,7 @@ def test_it_stops_openkruise_before_it_holds_its_lease():
 def test_everything_is_kept_before_anything_is_changed():
     found = openkruise_found()
     first = plan(found).steps[0]
-    assert {before.read(write.body)[0] for write in first.writes} == found.objects.keys() - {LEADER}
+    assert {backup.read(write.body)[0] for write in first.writes} == found.objects.keys() - {LEADER}
 
 
 def test_entries_go_before_the_webhook_does():
@@ -187,10 +187,10 @@ def test_gates_of_openkruise_are_named():
 
 
 def test_a_policy_needs_no_second_write_for_what_the_apiserver_adds():
-    [policy, _] = interlock.standstill()
+    [policy, _] = policies.standstill()
     live = merge(policy, {"spec": {"matchConstraints": {"matchPolicy": "Equivalent"}}})
-    assert interlock.covers(live, policy)
-    assert not interlock.covers(policy, live)
+    assert policies.covers(live, policy)
+    assert not policies.covers(policy, live)
 
 
 def test_the_way_back_leaves_everything_as_it_was():
@@ -200,7 +200,7 @@ def test_the_way_back_leaves_everything_as_it_was():
     back = after(taken, made)
     assert made.refused == ()
     for place in found.objects.keys() - {LEADER}:
-        assert before.is_as_before(taken.before[place], back.objects[place]), place
+        assert backup.is_as_before(taken.before[place], back.objects[place]), place
     assert LEADER not in back.objects
     assert not back.objects.keys() & set(policy_places())
     assert [write.place for write in made.steps[-2].writes] == list(CONFIGURATIONS)
@@ -234,15 +234,15 @@ def test_openkruise_finds_configurations_that_went_with_the_chart():
     assert {place: body["webhooks"] for place, body in empty.items()} == {place: [] for place in CONFIGURATIONS}
     assert max(map(order.index, CONFIGURATIONS)) < order.index(MANAGER)
     back = after(msgspec.structs.replace(taken, objects=left), made)
-    assert all(before.is_as_before(taken.before[place], back.objects[place]) for place in CONFIGURATIONS)
+    assert all(backup.is_as_before(taken.before[place], back.objects[place]) for place in CONFIGURATIONS)
 
 
 def test_a_service_may_come_back_under_another_address():
     place = Place(SERVICE, "kruise-system", "kruise-webhook-service")
     live: Json = {"metadata": {"name": place.name, "namespace": place.namespace}, "spec": {"clusterIP": "10.96.0.7"}}
-    _, kept = before.read(before.kept(place, live).body)
+    _, kept = backup.read(backup.kept(place, live).body)
     assert kept["spec"] == {}
-    assert before.is_as_before(kept, live | {"spec": {"clusterIP": "10.96.0.8"}})
+    assert backup.is_as_before(kept, live | {"spec": {"clusterIP": "10.96.0.8"}})
 
 
 def test_there_is_no_way_back_while_flotilla_works():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flotilla_cli.adopt.survey import Line, report, under_way
+from flotilla_cli.adopt.report import Line, report, under_way
 from flotilla_common.api.resources import Resource
 from tests.testkit.documents import Json
 

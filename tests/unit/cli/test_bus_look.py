@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cli.buslook.gather import Beat, Large, Look, Marked, Share, Traffic
-from flotilla_cli.buslook.render import render, size
-from flotilla_cli.buslook.streams import Consumer, Stream
-from flotilla_cli.buslook.view import BEHIND, View, view
-from flotilla_cli.plain import plain
+from flotilla_cli.bus.gather import Beat, Large, Look, Marked, Share, Traffic
+from flotilla_cli.bus.render import render, size
+from flotilla_cli.bus.streams import Consumer, Stream
+from flotilla_cli.bus.view import BEHIND, View, view
+from flotilla_cli.output import plain
 from flotilla_common.bus.interface import Message
 from flotilla_common.bus.subjects import Marker
 

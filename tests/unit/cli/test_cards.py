@@ -10,7 +10,7 @@ import pytest
 
 from flotilla_cli import views
 from flotilla_cli.options import find_kind
-from flotilla_cli.plain import plain
+from flotilla_cli.output import plain
 from flotilla_cli.published import Failure, Why
 from flotilla_cli.tree.render import render
 from flotilla_cli.tree.view import card

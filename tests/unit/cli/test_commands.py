@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from flotilla_cli import plugins
 from flotilla_cli.certificates import Authority
-from flotilla_cli.doctor.look import _processes
+from flotilla_cli.doctor.collect import _processes
 from flotilla_cli.local.state import LocalCluster, Ports
 from flotilla_cli.main import VERBS, main
 from flotilla_common.clock import SystemClock

@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner
 from structlog.testing import capture_logs
 
+from flotilla_cli.bus_registry import NotedBus, _Note, _ourselves, noted
 from flotilla_cli.connection import BusTarget, Target, _bus, bus_target_of, namespace_of, nats_url_of, target_of
 from flotilla_cli.local.paths import notes_dir, write_private
 from flotilla_cli.local.process import Process, boot_id
 from flotilla_cli.local.state import LocalCluster, Ports
 from flotilla_cli.main import main
-from flotilla_cli.noted_buses import NotedBus, _Note, _ourselves, noted
 from flotilla_dev.cluster.state import write
 
 

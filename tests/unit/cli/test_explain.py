@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from flotilla_cli.commands.explain import document, explain, render
 from flotilla_cli.diagnosis.diagnose import Diagnosis, Record
-from flotilla_cli.diagnosis.vacancies import Vacancy
-from flotilla_cli.diagnosis.verdict import Verdict, Word
-from flotilla_cli.explain import document, explain, render
-from flotilla_cli.plain import plain
+from flotilla_cli.diagnosis.missing_pods import MissingPods
+from flotilla_cli.diagnosis.summary import Verdict, Word
+from flotilla_cli.output import plain
 from flotilla_cli.published import Why, decoded
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.meta import ObjectMeta
@@ -119,7 +119,7 @@ def test_without_a_record_the_causes_are_told():
 
 
 def test_nodes_without_a_pod_are_told_by_reason():
-    few = [Vacancy("no node takes it: 0/9 nodes are available", ("n1",)), Vacancy("is tainted", ("n2", "n3"))]
+    few = [MissingPods("no node takes it: 0/9 nodes are available", ("n1",)), MissingPods("is tainted", ("n2", "n3"))]
     found = diagnosis(None, vacancies=few)
     assert shown(found)[3:] == [
         "nodes without a pod:",
@@ -130,7 +130,7 @@ def test_nodes_without_a_pod_are_told_by_reason():
 
 
 def test_of_many_reasons_the_rest_is_counted():
-    many = [Vacancy(f"reason {number}", tuple(f"n{number}-{one}" for one in range(7))) for number in range(12)]
+    many = [MissingPods(f"reason {number}", tuple(f"n{number}-{one}" for one in range(7))) for number in range(12)]
     lines = shown(diagnosis(None, vacancies=many))[4:]
     assert (len(lines), lines[-1]) == (11, "  and 14 nodes for other reasons (-o json has all)")
     assert lines[0] == "  n0-0, n0-1, n0-2, n0-3, n0-4 and 2 more: reason 0"

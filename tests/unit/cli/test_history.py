@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flotilla_cli.history.chapters import Pod, Record, Writer, is_wish
 from flotilla_cli.history.gather import writers_of
+from flotilla_cli.history.generations import Pod, Record, Writer, is_wish
 from flotilla_cli.history.operations import Operation, operations, waves
 from flotilla_cli.history.render import LINES, render
-from flotilla_cli.history.story import Story, Told, pod_story, story
-from flotilla_cli.plain import plain
+from flotilla_cli.history.timeline import GenerationView, Timeline, pod_story, story
+from flotilla_cli.output import plain
 from flotilla_cli.published import Act, Failure, Owner, Why, decoded
 from flotilla_common.control.plan import Intent, Reason, State
 
@@ -76,7 +76,7 @@ def in_place(seconds: float, name: str, trace: str = "t", takes: float = 1.0) ->
     yield write(seconds + takes, name, "refresh", "patch", subresource="status", **more)
 
 
-def told(*parts: Act | Why, pods: dict[str, Pod] | None = None, **more: Any) -> Story:
+def told(*parts: Act | Why, pods: dict[str, Pod] | None = None, **more: Any) -> Timeline:
     acts = sorted((part for part in parts if isinstance(part, Act)), key=lambda act: act.at)
     record = Record(
         kind="CloneSet",
@@ -91,7 +91,7 @@ def told(*parts: Act | Why, pods: dict[str, Pod] | None = None, **more: Any) -> 
     return story(record, at(100))
 
 
-def lines(chapter: Told) -> list[str]:
+def lines(chapter: GenerationView) -> list[str]:
     return [step.text for step in chapter.steps]
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from flotilla_cli.podstory.sidecars import Surroundings, sidecar_story
-from flotilla_cli.podstory.verb import launch_story
+from flotilla_cli.commands.explain_pod import launch_story
+from flotilla_cli.diagnosis.sidecars import Surroundings, sidecar_story
 from flotilla_cli.published import Why
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from flotilla_cli.commands.tail import row
 from flotilla_cli.main import main
-from flotilla_cli.options import Ago
-from flotilla_cli.tail import row
-from flotilla_cli.traffic import past
+from flotilla_cli.options import DurationParam
+from flotilla_cli.traffic import replay_stream
 from flotilla_cli.traffic.lines import Line, Reader, matches
 from flotilla_common.api.differences import changed_paths
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
@@ -259,7 +259,7 @@ def stored(subject: str, at: float) -> Message:
 async def test_the_past_of_all_streams_comes_in_the_order_of_time_and_then_the_present():
     bus = Streams(act=[stored("act.1", 1), stored("act.4", 4)], decisions=[stored("why.2", 2)], why=[])
     heard: list[str] = []
-    await past.read(
+    await replay_stream.read(
         cast("NatsBus", bus), ["act", "decisions", "why"], NOW, lambda message: heard.append(message.subject)
     )
     assert heard == ["act.1", "why.2", "act.4"]
@@ -272,16 +272,16 @@ async def test_a_past_that_is_not_read_to_its_end_is_an_error(monkeypatch: pytes
         async def follow_since(self, stream: str, since: datetime, on_message: OnMessage) -> bool:
             return True
 
-    monkeypatch.setattr(past, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(replay_stream, "PATIENCE_SECONDS", 0.01)
     with pytest.raises(BusError, match="act: not read to the end"):
-        await past.read(cast("NatsBus", Stuck()), ["act"], NOW, lambda message: None)
+        await replay_stream.read(cast("NatsBus", Stuck()), ["act"], NOW, lambda message: None)
 
 
 def test_decisions_are_kept_and_heartbeats_are_not():
-    assert past.kept(["act", "why", "heartbeat"]) == ["act", "decisions"]
-    assert "kube_core_pods" in past.kept(["kube"])
-    assert past.stored(stored("x", 0), NOW) == NOW
-    assert past.stored(stored("x", 5), NOW) == datetime.fromtimestamp(5, UTC)
+    assert replay_stream.kept(["act", "why", "heartbeat"]) == ["act", "decisions"]
+    assert "kube_core_pods" in replay_stream.kept(["kube"])
+    assert replay_stream.stored(stored("x", 0), NOW) == NOW
+    assert replay_stream.stored(stored("x", 5), NOW) == datetime.fromtimestamp(5, UTC)
 
 
 def test_a_users_change_tells_who_with_what_and_which_fields():
@@ -304,7 +304,7 @@ def test_a_kept_decision_reads_like_a_live_one():
 
 @pytest.mark.parametrize(("given", "span"), [("10m", 600), ("1h30m", 5400), ("45", 45)])
 def test_since_is_a_span(given: str, span: int):
-    assert Ago().convert(given, None, None).total_seconds() == span
+    assert DurationParam().convert(given, None, None).total_seconds() == span
 
 
 @pytest.mark.parametrize("arguments", [["tail", "--no-follow"], ["tail", "--since", "yesterday"]])

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cli.plain import plain
+from flotilla_cli.output import plain
 from flotilla_cli.tree.live import LiveView
 from flotilla_cli.views import view_of
 from flotilla_cli.views.kindview import PodQuestion

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cli.plain import plain
+from flotilla_cli.output import plain
 from flotilla_cli.published import Why, decoded
 from flotilla_cli.tree.render import render, short_image
 from flotilla_cli.tree.view import view

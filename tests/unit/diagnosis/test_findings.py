@@ -5,8 +5,8 @@ from typing import cast
 import msgspec
 import pytest
 
-from flotilla_cli.diagnosis.closeup import Surveyor
 from flotilla_cli.diagnosis.findings import CLOSELY, find
+from flotilla_cli.diagnosis.pod_context import PodContextReader
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import EVENT, LEASE, POD, Resource
 from flotilla_common.kube.interface import Api, ApiError, Page
@@ -58,7 +58,7 @@ def event(reason: str, message: str, at: float = 10) -> Json:
 
 async def sentences(api: FakeApi, *pods: Pod) -> tuple[list[str], list[str], set[str]]:
     """Return the sentences (of pods that do not serve, of pods at risk, of missing rights)."""
-    surveyor = Surveyor(cast("Api", api))
+    surveyor = PodContextReader(cast("Api", api))
     found = await find(pods, around(), surveyor)
     return [one.sentence for one in found.groups], [one.sentence for one in found.unstable], surveyor.denied
 
@@ -109,6 +109,6 @@ async def test_a_pod_that_serves_may_be_unstable() -> None:
 
 @pytest.mark.parametrize(("denies", "silent"), [((), {"n2"}), (("leases",), set[str]())])
 async def test_kubelets_that_let_their_lease_run_out(denies: tuple[str, ...], silent: set[str]) -> None:
-    surveyor = Surveyor(cast("Api", FakeApi(denies=denies)))
+    surveyor = PodContextReader(cast("Api", FakeApi(denies=denies)))
     assert set(await surveyor.silent_nodes(NOW)) == silent
     assert bool(surveyor.denied) == bool(denies)

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cli.diagnosis.vacancies import TO_COME, Vacancy, vacancies
+from flotilla_cli.diagnosis.missing_pods import TO_COME, MissingPods, vacancies
 from flotilla_cli.views.kindview import Coverage, Served
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.control.plan import Reason, State
@@ -77,7 +77,7 @@ def test_nodes_with_the_same_reason_stand_together_and_those_that_want_a_pod_fir
         ("n3", TO_COME),
         ("gpu,gpu-2", "has the untolerated taint gpu:NoSchedule"),
     ]
-    assert Vacancy(TO_COME, tuple("abcdefg")).sentence == f"a, b, c, d, e and 2 more: {TO_COME}"
+    assert MissingPods(TO_COME, tuple("abcdefg")).sentence == f"a, b, c, d, e and 2 more: {TO_COME}"
 
 
 @pytest.mark.parametrize("flags", ["F", "S"])

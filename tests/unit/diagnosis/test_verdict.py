@@ -7,7 +7,7 @@ import pytest
 
 from flotilla_cli.diagnosis.findings import Findings
 from flotilla_cli.diagnosis.planning import Planning, planning_of
-from flotilla_cli.diagnosis.verdict import Word, verdict
+from flotilla_cli.diagnosis.summary import Word, verdict
 from flotilla_cli.published import Why
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.control.leases import Lease

@@ -11,9 +11,9 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.terminal_theme import SVG_EXPORT_THEME as THEME
 
+from flotilla_cli.commands.explain import render as explained
 from flotilla_cli.diagnosis.diagnose import Diagnosis, Record
-from flotilla_cli.diagnosis.verdict import Verdict, Word
-from flotilla_cli.explain import render as explained
+from flotilla_cli.diagnosis.summary import Verdict, Word
 from flotilla_cli.published import Why, decoded
 from flotilla_cli.tree.render import render as drawn
 from flotilla_cli.tree.view import view

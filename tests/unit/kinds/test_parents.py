@@ -5,11 +5,11 @@ from typing import Any, cast
 
 import pytest
 
+from flotilla_cli.commands.explain_pod import story
 from flotilla_cli.diagnosis.diagnose import diagnose
-from flotilla_cli.foresee.story import Story
-from flotilla_cli.plain import plain
-from flotilla_cli.podstory.verb import story
-from flotilla_cli.tree.live import Gone, LiveView
+from flotilla_cli.output import plain
+from flotilla_cli.preview.report import Report
+from flotilla_cli.tree.live import LiveView, ObjectGone
 from flotilla_cli.tree.view import Card, SetView
 from flotilla_cli.views import view_of
 from flotilla_common.api.documents import Json
@@ -22,7 +22,7 @@ from tests.sample.kind import SAMPLES
 from tests.support.fake_clock import START as NOW
 from tests.support.fake_clock import FakeClock
 from tests.testkit.apiserver import FakeApi
-from tests.unit.foresee.live import story_of
+from tests.unit.preview.live import story_of
 
 __all__ = ["added"]
 
@@ -127,7 +127,7 @@ async def test_get_follows_parent_children_and_pods(added: Kind) -> None:
             shown.changed.clear()
     api.send(SAMPLES, "DELETED", PARENT)
     async with asyncio.timeout(5):
-        with pytest.RaisesGroup(Gone):
+        with pytest.RaisesGroup(ObjectGone):
             await following
 
 
@@ -136,7 +136,7 @@ async def test_a_namesake_is_another_object(added: Kind) -> None:
     shown = live(api)
     await shown.load()
     api.replace_all(SAMPLES, PARENT | {"metadata": PARENT["metadata"] | {"uid": "another"}})
-    with pytest.RaisesGroup(Gone):
+    with pytest.RaisesGroup(ObjectGone):
         await shown.keep()
 
 
@@ -176,7 +176,7 @@ async def test_plan_plays_the_child_by_its_own_planner(added: Kind) -> None:
 NEW_PODS = [("Pod", "new pod 1"), ("Pod", "new pod 2")]
 
 
-def made(story: Story) -> list[tuple[str, str]]:
+def made(story: Report) -> list[tuple[str, str]]:
     steps = [step for wave in story.waves for step in wave.steps]
     return [(step.kind, step.name or step.alias) for step in steps if step.do == "create"]
 

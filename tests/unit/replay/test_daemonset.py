@@ -3,7 +3,7 @@
 Nodes are recorded, and the name of a pod may depend on an earlier pod.
 """
 
-from flotilla_cli.replay.again import Replay
+from flotilla_cli.replay.replayer import Replay
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.bus import subjects
 from flotilla_daemonset.daemonset.controller import CONTROLLER

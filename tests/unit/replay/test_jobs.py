@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from flotilla_cli.bundle.records import Bundle
-from flotilla_cli.replay.again import Replay, Step
+from flotilla_cli.replay.replayer import Replay, Step
 from flotilla_cli.services import controllers
 from flotilla_common.api.documents import merge
 from flotilla_common.api.resources import NODE, POD

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from flotilla_cli.bundle.records import Bundle, read, write
 from flotilla_cli.main import main
-from flotilla_cli.replay.again import Replay, Step
+from flotilla_cli.replay.replayer import Replay, Step
 from flotilla_cloneset.cloneset.controller import CONTROLLER as CLONE_SETS
 from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Outcome, OutcomeKind

@@ -3,7 +3,7 @@
 from typing import Any
 
 from flotilla_cli.bundle.capture import Interest
-from flotilla_cli.replay.again import Replay
+from flotilla_cli.replay.replayer import Replay
 from flotilla_common.api.resources import NAMESPACE, POD, REVISION
 from flotilla_common.bus import subjects
 from flotilla_sidecar.sidecarset.controller import CONTROLLER

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from flotilla_cli.adopt.interlock import covers
+from flotilla_cli.adopt.policies import covers
 from flotilla_cli.doctor.facts import Facts
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.install.kinds import name_of

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from flotilla_cli.adopt.original import DAEMON, GROUPS, MANAGER, TAKEN, held_by, is_theirs
+from flotilla_cli.adopt.openkruise import DAEMON, GROUPS, MANAGER, TAKEN, held_by, is_theirs
 from flotilla_cli.doctor.checks.leases import all_of
 from flotilla_cli.doctor.expected import is_ours
 from flotilla_cli.doctor.facts import Backend, Facts

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from flotilla_cli.adopt.found import is_served
+from flotilla_cli.adopt.discover import is_served
 from flotilla_cli.doctor.checks.definitions import APPLY
 from flotilla_cli.doctor.expected import is_ours
 from flotilla_cli.doctor.facts import Facts, Probe

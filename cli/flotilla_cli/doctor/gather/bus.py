@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from flotilla_cli.buslook.streams import consumers_of
+from flotilla_cli.bus.streams import consumers_of
 from flotilla_cli.doctor.facts import Account, Consumer, Stream
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds import catalogue

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from flotilla_cli.adopt.found import is_served, resource_of
-from flotilla_cli.adopt.original import DAEMON, DAEMON_SET, DEPLOYMENT, GROUPS, LEADER, MANAGER
+from flotilla_cli.adopt.discover import is_served, resource_of
+from flotilla_cli.adopt.openkruise import DAEMON, DAEMON_SET, DEPLOYMENT, GROUPS, LEADER, MANAGER
 from flotilla_cli.doctor.facts import Backend, Leases, Rights, Server
-from flotilla_cli.doctor.gather.asking import listed
+from flotilla_cli.doctor.gather.request import listed
 from flotilla_cli.install.endpoint import services_behind
 from flotilla_cli.install.kinds import (
     CLUSTER_ROLE,

@@ -1,0 +1,122 @@
+"""Reads the context of a pod from the apiserver: events, claims, nodes, and the last line of a log.
+
+Only the few pods that are named in the output are looked at so closely.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from datetime import datetime
+from urllib.parse import quote
+
+import msgspec
+
+from flotilla_cli.diagnosis.planning import run_out
+from flotilla_common.api.core import ContainerStatus, Node, PersistentVolumeClaim, Pod
+from flotilla_common.api.meta import ObjectMeta
+from flotilla_common.api.resources import CLAIM, EVENT, LEASE, NODE, POD
+from flotilla_common.control.leases import Lease
+from flotilla_common.kube.interface import Api, ApiError
+from flotilla_common.workload.causes import Around, Claim, PodEvent
+
+MOST_EVENTS = 100
+MOST_NODES = 500
+NODE_LEASES = "kube-node-lease"
+LOG = "tailLines=5&limitBytes=8192"
+
+
+class PodContextReader:
+    """Reads the context of pods, each part once, and records what it was not allowed to read."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._nodes: dict[str, Node | None] = {}
+        self.denied: set[str] = set()
+
+    async def around(self, pod: Pod, basis: Around) -> Around:
+        """Return the pod's context, added to that of all pods of the object. Raises Unreachable."""
+        events, claims, nodes, words = await asyncio.gather(
+            self.events(pod.metadata), self._claims(pod), self.nodes(pod.spec.node_name), self._words(pod)
+        )
+        return msgspec.structs.replace(basis, events=events, claims=claims, nodes=nodes, last_words=words)
+
+    async def nodes(self, name: str) -> Mapping[str, Node | None]:
+        """Return the nodes read so far, with this one if it may be read."""
+        if name and name not in self._nodes:
+            body = await self._get("nodes", self._api.get(NODE, "", name))
+            if body is not None:
+                self._nodes[name] = msgspec.json.decode(body, type=Node) if body else None
+        return self._nodes
+
+    async def events(self, about: ObjectMeta) -> list[PodEvent]:
+        """Return the events of an object. Raises Unreachable."""
+        selector = f"involvedObject.uid={about.uid}"
+        try:
+            page = await self._api.list(EVENT, about.namespace, field_selector=selector, limit=MOST_EVENTS)
+        except ApiError as failure:
+            self._missed("events", failure)
+            return []
+        return [msgspec.json.decode(item, type=PodEvent) for item in page.items]
+
+    async def refusal(self, about: ObjectMeta) -> PodEvent | None:
+        """Return the last event about pods that could not be created, or None. Raises Unreachable."""
+        told = [event for event in await self.events(about) if event.reason == "FailedCreate"]
+        return max(told, key=lambda event: str(event.at), default=None)
+
+    async def silent_nodes(self, now: datetime) -> Mapping[str, datetime]:
+        """Return nodes whose kubelets let their leases expire, with the time of the last renewal.
+
+        This shows before the node controller marks them not ready.
+        """
+        try:
+            page = await self._api.list(LEASE, NODE_LEASES, limit=MOST_NODES)
+        except ApiError as failure:
+            self._missed("leases of nodes", failure)
+            return {}
+        leases = [msgspec.json.decode(item, type=Lease) for item in page.items]
+        renewed = {lease.metadata.name: run_out(lease, now) for lease in leases}
+        return {name: moment for name, moment in renewed.items() if moment is not None}
+
+    async def _claims(self, pod: Pod) -> dict[str, Claim]:
+        """Return the claims of a pod that has not started; those of a started pod are bound."""
+        sources = [volume.persistent_volume_claim for volume in pod.spec.volumes]
+        started = any(status.container_id for status in pod.status.container_statuses)
+        names = [source.claim_name for source in sources if source is not None] if not started else []
+        found: dict[str, Claim] = {}
+        for name in names:
+            body = await self._get("persistentvolumeclaims", self._api.get(CLAIM, pod.metadata.namespace, name))
+            if body is not None:
+                found[name] = await self._claim(body)
+        return found
+
+    async def _claim(self, body: bytes) -> Claim:
+        claim = msgspec.json.decode(body, type=PersistentVolumeClaim) if body else None
+        unbound = claim is not None and claim.status.phase != "Bound"
+        return Claim(found=claim, events=await self.events(claim.metadata) if claim is not None and unbound else ())
+
+    async def _words(self, pod: Pod) -> dict[str, str]:
+        """Return the last log line of ended containers that left no termination message."""
+        statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+        return {status.name: words for status in statuses if (words := await self._last_words(pod, status))}
+
+    async def _last_words(self, pod: Pod, status: ContainerStatus) -> str:
+        end = status.state.terminated or status.last_state.terminated
+        if end is None or end.message or (end.exit_code == 0 and not status.restart_count):
+            return ""
+        previous = "false" if status.state.terminated is not None else "true"
+        path = POD.path(pod.metadata.namespace, pod.metadata.name, "log")
+        query = f"container={quote(status.name)}&previous={previous}&{LOG}"
+        body = await self._get("logs", self._api.raw("GET", f"{path}?{query}"))
+        return (body or b"").decode(errors="replace")
+
+    async def _get(self, what: str, request: Coroutine[object, object, bytes]) -> bytes | None:
+        """Return the response; empty if the object does not exist, None if it cannot be read."""
+        try:
+            return await request
+        except ApiError as failure:
+            self._missed(what, failure)
+            return b"" if failure.code == 404 else None
+
+    def _missed(self, what: str, failure: ApiError) -> None:
+        """Record a missing right; a log that is gone is not reported."""
+        if failure.code in (401, 403):
+            self.denied.add(what)

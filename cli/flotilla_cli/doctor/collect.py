@@ -1,0 +1,214 @@
+"""Gathers all facts about an installation, in parallel, each within its own deadline.
+
+Some need the whole look: heartbeats are collected, leases are read twice, and objects listed at the beginning are
+compared with the bus at the end.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from flotilla_cli import connection, plugins
+from flotilla_cli.bus_users import BusUsers
+from flotilla_cli.connection import BusTarget
+from flotilla_cli.doctor import expected
+from flotilla_cli.doctor.facts import Banner, Certificate, Fact, Facts, Heard, NotKnown, Sample, Stream
+from flotilla_cli.doctor.gather import bus as bus_facts
+from flotilla_cli.doctor.gather import cluster, heartbeats, probes, samples, tls
+from flotilla_cli.doctor.gather.request import SECONDS, fact, listed
+from flotilla_cli.heartbeats import LISTEN_SECONDS
+from flotilla_cli.install.kinds import CLUSTER_ROLE_BINDING, Place
+from flotilla_cli.install.live import get
+from flotilla_cli.install.rbac import NAMESPACE, account
+from flotilla_cli.local.state import Health, LocalCluster
+from flotilla_common.api.documents import Json, mappings, member, text
+from flotilla_common.api.resources import LEASE, NODE
+from flotilla_common.api.resources import NAMESPACE as NAMESPACES
+from flotilla_common.bus.interface import BusError
+from flotilla_common.bus.nats import NatsBus
+from flotilla_common.clock import Clock
+from flotilla_common.installed import published
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
+
+LONG_SECONDS = heartbeats.PATIENCE_SECONDS + SECONDS
+"""Deadline of facts that need the whole look."""
+
+NO_BUS = "no bus is known for this cluster: give --nats URL, or forward the port of the chart's (docs/doctor.md)"
+NODE_LEASES = "kube-node-lease"
+
+
+class Places(msgspec.Struct, frozen=True):
+    """The places to look at. `local`: the local set, if the cluster is one."""
+
+    api: Api
+    bus: NatsBus | None
+    target: BusTarget | None
+    local: LocalCluster | None
+    clock: Clock
+
+
+async def look(places: Places) -> Facts:
+    """Gather all facts."""
+    return await _Look(places).facts()
+
+
+class _Look:
+    """The requests of one look; some wait for the results of others."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._api = places.api
+        self._clock = places.clock
+        self._asked: dict[str, asyncio.Task[Fact[Any]]] = {}
+        self._home = asyncio.ensure_future(_namespace(places.api))
+        self._over = asyncio.Event()
+
+    async def facts(self) -> Facts:
+        """Send all requests at once, and wait for all results."""
+        questions = {**self._of_cluster(), **self._of_bus()}
+        self._asked = {name: asyncio.ensure_future(fact(*question)) for name, question in questions.items()}
+        processes = await _processes(self._places.local, self._clock)
+        found = {name: await task for name, task in self._asked.items()}
+        target, local = self._places.target, self._places.local
+        return Facts(
+            now=self._clock.now(),
+            namespace=await self._home,
+            **found,
+            processes=processes,
+            local=tuple(local.services) if local and not local.bare else (),
+            enrolled=_enrolled(target.nats_creds) if target else frozenset(),
+        )
+
+    def _of_cluster(self) -> Mapping[str, tuple[Coroutine[Any, Any, object], float]]:
+        api, clock = self._api, self._clock
+        quick: dict[str, Coroutine[Any, Any, object]] = {
+            "server": cluster.server(api, clock),
+            "definitions": cluster.definitions(api),
+            "hooks": cluster.hooks(api),
+            "backends": self._with(cluster.backends, self._answer("hooks")),
+            "home": self._namespace_object(),
+            "rights": self._with(cluster.rights, self._home),
+            "policies": cluster.policies(api),
+            "leader": cluster.leader(api),
+            "nodes": listed(api, NODE),
+            "node_leases": listed(api, LEASE, NODE_LEASES),
+            "workloads": cluster.workloads(api),
+            "pods": cluster.pods(api),
+            "foreign": self._with(cluster.foreign, self._answer("definitions")),
+            "webhook_certificate": self._webhook_certificate(),
+        }
+        long = {"probes": probes.probes(api, clock), "leases": cluster.leases(api, self._over)}
+        return {name: (asking, SECONDS) for name, asking in quick.items()} | {
+            name: (asking, LONG_SECONDS) for name, asking in long.items()
+        }
+
+    def _of_bus(self) -> Mapping[str, tuple[Coroutine[Any, Any, object], float]]:
+        return {
+            "banners": (self._banners(), SECONDS),
+            "account": (self._account(), SECONDS),
+            "heard": (self._heard(), LONG_SECONDS),
+            "streams": (self._streams(), LONG_SECONDS),
+            "samples": (self._samples(), LONG_SECONDS),
+        }
+
+    async def _answer(self, name: str) -> Any:
+        """Return the result of another request. Raises NotKnown."""
+        return (await asyncio.shield(self._asked[name])).get()
+
+    async def _with(self, ask: Callable[[Api, Any], Awaitable[object]], known: Awaitable[Any]) -> object:
+        """Send a request that needs the result of another."""
+        return await ask(self._api, await known)
+
+    async def _namespace_object(self) -> Json:
+        return await get(self._api, Place(NAMESPACES, "", await self._home)) or {}
+
+    async def _webhook_certificate(self) -> Certificate:
+        """Check a webhook outside the cluster, which is reachable from here as from the apiserver."""
+        clients = [member(entry, "clientConfig") for entry in _entries(await self._answer("hooks"))]
+        client = next((one for one in clients if one.get("url") and one.get("caBundle")), None)
+        if client is None:
+            raise NotKnown("the webhook is behind a Service, which only the apiserver can reach")
+        try:
+            return await tls.shown(text(client.get("url")), text(client.get("caBundle")))
+        except (OSError, TimeoutError) as error:
+            host = urlsplit(text(client.get("url"))).netloc
+            raise NotKnown(f"{host} cannot be reached from here: {error or 'no answer'}") from error
+
+    async def _banners(self) -> Sequence[Banner]:
+        servers = [url.strip() for url in self._target().nats_url.split(",") if url.strip()]
+        return await asyncio.gather(*map(tls.banner, servers))
+
+    async def _account(self) -> object:
+        return await bus_facts.account(await self._bus())
+
+    async def _heard(self) -> Sequence[Heard]:
+        """Collect heartbeats, then end the look, also on failure: leases are read a second time then."""
+        try:
+            bus = await self._bus()
+            needed = asyncio.ensure_future(self._expected())
+            return await heartbeats.heard(bus, self._clock, lambda known: needed.done() and needed.result() <= known)
+        except (BusError, NotKnown):
+            await self._clock.sleep(LISTEN_SECONDS)
+            raise
+        finally:
+            self._over.set()
+
+    async def _expected(self) -> set[str]:
+        """Return the services whose heartbeats to wait for, by the objects that may be read."""
+        hooks, workloads = await self._asked["hooks"], await self._asked["workloads"]
+        return expected.named(self._places.local, workloads.found or (), hooks.found or ())
+
+    async def _streams(self) -> Mapping[str, Stream | None]:
+        bus = await self._bus()
+        await self._over.wait()
+        return await bus_facts.streams(bus, tuple(bus_facts.wanted()))
+
+    async def _samples(self) -> Mapping[str, Sample]:
+        bus = await self._bus()
+        listings = await samples.listing(self._api, published())
+        await self._over.wait()
+        return await samples.compared(self._api, bus, listings)
+
+    def _target(self) -> BusTarget:
+        if self._places.target is None:
+            raise NotKnown(NO_BUS)
+        return self._places.target
+
+    async def _bus(self) -> NatsBus:
+        """Return the connected bus. Raises NotKnown, BusError."""
+        self._target()
+        assert self._places.bus is not None
+        await connection.connected(self._places.bus, self._clock)
+        return self._places.bus
+
+
+async def _namespace(api: Api) -> str:
+    """Return the namespace of the installation, by its own binding; the default one if that cannot be read."""
+    try:
+        async with asyncio.timeout(SECONDS):
+            binding = await get(api, Place(CLUSTER_ROLE_BINDING, "", account("webhook"))) or {}
+    except (ApiError, Unreachable, TimeoutError):
+        return NAMESPACE
+    subjects = mappings(binding.get("subjects"))
+    return next((text(one.get("namespace")) for one in subjects if one.get("namespace")), NAMESPACE)
+
+
+def _entries(configurations: Sequence[Json]) -> list[Json]:
+    """Return the entries of our own configurations."""
+    return [entry for one in configurations if expected.is_ours(one) for entry in mappings(one.get("webhooks"))]
+
+
+async def _processes(found: LocalCluster | None, clock: Clock) -> Sequence[Health]:
+    """Return the processes of a local cluster; none for another cluster, or where flotilla-dev is not installed."""
+    check = plugins.local("health")
+    return await check(Path(found.kubeconfig).parent, clock) if found and check else []
+
+
+def _enrolled(nats_creds: str) -> frozenset[str]:
+    """Return the nodes with credentials from the bus whose state folder these credentials are in."""
+    folder = Path(nats_creds)
+    return frozenset(BusUsers(folder.parent.parent).nodes()) if nats_creds and folder.is_dir() else frozenset()

@@ -1,0 +1,209 @@
+"""Composes the history of an object, or a pod, from its records: chapters with steps and totals."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from statistics import median
+
+import msgspec
+
+from flotilla_cli.history.generations import Generation, Pod, Record, Writer, chapters, is_wish
+from flotilla_cli.history.operations import Operation, operations, waves
+from flotilla_cli.history.steps import (
+    WISHED,
+    Step,
+    changed,
+    done_at,
+    end_step,
+    first_step,
+    other_steps,
+    refusal_steps,
+    use_steps,
+    wait_step,
+    waits,
+    wave_steps,
+    who,
+)
+from flotilla_cli.published import Act
+from flotilla_common.control.plan import UPDATES_IN_PLACE
+
+
+class Totals(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """The totals of a chapter.
+
+    `seconds` until it was done, or until the last event; those of pods from the first write until the pod is ready
+    again.
+    """
+
+    seconds: float
+    writes: int
+    refused: int
+    decisions: int
+    pods: int
+    pod_writes: int
+    typical_seconds: float | None = None
+    slowest_seconds: float | None = None
+    slowest: str = ""
+    last: str = ""  # the pod that was done last
+
+
+class GenerationView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """A chapter as shown. `done` is None while it is not; `writes` has every single one."""
+
+    began: datetime
+    generation: int
+    title: str
+    changes: list[str] = []
+    steps: list[Step]
+    done: datetime | None = None
+    totals: Totals | None = None  # None for a chapter about one pod
+    writes: tuple[Act, ...] = ()
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """All chapters, and notes about the record itself."""
+
+    kind: str
+    namespace: str
+    name: str
+    notes: list[str]
+    chapters: list[GenerationView]
+
+
+def story(record: Record, now: datetime) -> Timeline:
+    """Return the history of the object, as far back as it is recorded."""
+    found = chapters(record)
+    whole = bool(found) and found[0].wish is not None and found[0].wish.action == "create"
+    return Timeline(
+        kind=record.kind,
+        namespace=record.namespace,
+        name=record.name,
+        notes=[] if whole or record.begins is None else [_begins(record.begins)],
+        chapters=[_told(chapter, record, now) for chapter in found],
+    )
+
+
+def _begins(moment: datetime) -> str:
+    """Return the note for an object that may be older than the record."""
+    return (
+        f"the record begins at {moment.astimezone():%Y-%m-%d %H:%M:%S}: nothing older is known "
+        "(a day is kept; less if much was written, or the bus was wiped)"
+    )
+
+
+def _told(chapter: Generation, record: Record, now: datetime) -> GenerationView:
+    done = done_at(chapter.decisions)
+    until = chapter.until or now
+    changes = _changes(chapter)
+    work = operations(chapter.writes, record.kind, _untouched(record))
+    steps = [
+        *first_step(chapter.decisions),
+        *wave_steps(waves(work)),
+        *map(wait_step, waits(chapter.decisions, done or until)),
+        *refusal_steps(chapter.writes),
+        *use_steps(chapter.uses),
+        *other_steps(chapter.wishes),
+        *end_step(chapter.decisions, done),
+    ]
+    return GenerationView(
+        began=chapter.began,
+        generation=chapter.generation,
+        title=_title(chapter, record.writers),
+        changes=changes,
+        steps=sorted(steps, key=lambda step: step.at),
+        done=done,
+        totals=totals(chapter, work, done),
+        writes=chapter.writes,
+    )
+
+
+def _untouched(record: Record) -> Mapping[str, Pod]:
+    """Return the pods that are Ready since their creation; others may be Ready since an update."""
+    updated = {write.name for write in record.writes if write.intent in UPDATES_IN_PLACE}
+    return {name: pod for name, pod in record.pods.items() if name not in updated}
+
+
+def _title(chapter: Generation, writers: Sequence[Writer]) -> str:
+    wish = chapter.wish
+    if wish is not None and not wish.ok:
+        return f"creation by {who(wish)} rejected"
+    if wish is not None:
+        verb = {"create": "created", "delete": "deleted"}.get(wish.action, "changed")
+        return f"{verb} by {who(wish)}"
+    scaler = next((one for one in writers if one.subresource == "scale"), None)
+    if scaler is not None and [name for name, _, _ in _renumbered(chapter)] == ["replicas"]:
+        return f"scaled with {scaler.manager}, without a webhook call"
+    timed = [(one.at, one) for one in writers if one.at is not None and one.at <= chapter.began]
+    if not timed:
+        return "changed, author unknown: the webhook has not recorded it"
+    _, newest = max(timed, key=lambda pair: pair[0])
+    return f"changed without a webhook call; fields were last written by {newest.manager} ({newest.operation})"
+
+
+def _changes(chapter: Generation) -> list[str]:
+    """Return the changes by the webhook's report, or else the numbers of the spec that changed."""
+    if chapter.wish is not None:
+        return changed(chapter.wish) if chapter.wish.ok else [chapter.wish.message]
+    return [f"{name}  {before} → {after}" for name, before, after in _renumbered(chapter)]
+
+
+def _renumbered(chapter: Generation) -> list[tuple[str, int, int]]:
+    """Return the numbers of the spec that changed, with both values."""
+    after: Mapping[str, int] = chapter.decisions[0].numbers if chapter.decisions else {}
+    before = chapter.numbers
+    both = [name for name in WISHED if name in before and name in after]
+    return [(name, before[name], after[name]) for name in both if before[name] != after[name]]
+
+
+def totals(chapter: Generation, work: Sequence[Operation], until: datetime | None) -> Totals:
+    """Sum up the chapter. `until`: when it was done, or None."""
+    until = until or _latest(chapter)
+    lasting = [one for one in work if one.lasts and one.seconds is not None]
+    slowest = max(lasting, key=lambda one: one.seconds or 0, default=None)
+    last = max(lasting, key=lambda one: one.ended or one.last, default=None)
+    good = [write for write in chapter.writes if write.ok]
+    on_pods = [write for write in good if write.kind == "Pod"]
+    return Totals(
+        seconds=round((until - chapter.began).total_seconds(), 3),
+        writes=len(good),
+        refused=len(chapter.writes) - len(good),
+        decisions=len(chapter.decisions),
+        pods=len({write.name for write in on_pods}),
+        pod_writes=len(on_pods),
+        typical_seconds=round(median(one.seconds or 0 for one in lasting), 3) if lasting else None,
+        slowest_seconds=round(slowest.seconds or 0, 3) if slowest else None,
+        slowest=slowest.begin.name if slowest else "",
+        last=last.begin.name if last else "",
+    )
+
+
+def _latest(chapter: Generation) -> datetime:
+    moments = [one.at for one in chapter.decisions if one.at] + [write.at for write in chapter.writes]
+    return max(moments, default=chapter.began)
+
+
+def pod_story(record: Record) -> Timeline:
+    """Return the history of a pod, as one chapter; without any if nothing is recorded."""
+    pod = record.pods.get(record.name, Pod())
+    own = {"created": pod.created, "scheduled": pod.scheduled, "Ready": pod.ready}
+    steps = [Step(at=at, tone="note", text=f"{what} (to the second)") for what, at in own.items() if at]
+    steps = sorted([*steps, *map(_write, record.writes)], key=lambda step: step.at)
+    older = record.begins is not None and (pod.created is None or pod.created < record.begins)
+    title = "its events"
+    return Timeline(
+        kind=record.kind,
+        namespace=record.namespace,
+        name=record.name,
+        notes=[_begins(record.begins)] if older and record.begins else [],
+        chapters=[GenerationView(began=steps[0].at, generation=0, title=title, steps=steps)] if steps else [],
+    )
+
+
+def _write(write: Act) -> Step:
+    said = f": {write.message}" if write.message else ""
+    what = f"{write.action} {write.subresource}".rstrip()
+    if is_wish(write):  # decided by the named object
+        text = f"{what} by {who(write)}, decided by {write.owner.kind} {write.owner.name} → {write.outcome}{said}"
+    else:
+        whose = f" for {write.owner.kind} {write.owner.name}" if write.owner.name else ""
+        text = f"{write.service}: {what}, {write.cause}{whose} → {write.outcome}{said}"
+    return Step(at=write.at, tone="write" if write.ok else "bad", text=text)
