@@ -153,7 +153,7 @@ REFUSED = {
     "for another audience": GOOD | {"audiences": ["https://kubernetes.default"]},
     "of another account": GOOD | {"user": GOOD["user"] | {"username": "system:serviceaccount:x:y"}},
     "bound to no node": GOOD | {"user": {"username": AGENTS}},
-    "of a missing node": GOOD | {"user": GOOD["user"] | {"extra": {"authentication.kubernetes.io/node-name": ["*"]}}},
+    "of an invalid node": GOOD | {"user": GOOD["user"] | {"extra": {"authentication.kubernetes.io/node-name": ["*"]}}},
 }
 
 

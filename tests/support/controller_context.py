@@ -119,7 +119,7 @@ class FakeContext:
     def confirm_deleted(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
         """Answer at once."""
         self.asked.append((key, uid))
-        self.again(*asker)
+        self.requeue(*asker)
         found = self.server.get((watch.resource, *key))
         if found is None or found.metadata.uid != uid:
             return self.gone
