@@ -1,4 +1,4 @@
-"""Every fault at every point of every scenario: a twelfth of them in an ordinary run, all of them in a nightly one."""
+"""Every fault at every point of every scenario: a twentieth of them in an ordinary run, all of them in a nightly one."""
 
 import subprocess
 import sys
@@ -8,8 +8,8 @@ import pytest
 
 from flotilla_cli.local.process import bound_command
 
-ORDINARY = "12"
-"""The step of an ordinary sweep: it injects each twelfth fault.
+ORDINARY = "20"
+"""The step of an ordinary sweep: it injects each twentieth fault.
 
 With all kinds the whole sweep takes half an hour on a slow machine, of the hour that all tests may take.
 """
