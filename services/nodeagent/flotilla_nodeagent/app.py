@@ -20,21 +20,21 @@ from flotilla_common.bus.heartbeat import HEARTBEAT_SECONDS, NODE_AGENT, VERSION
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.settings import Settings
+from flotilla_nodeagent.agent_context import AgentContext
 from flotilla_nodeagent.channel.channel import Channel
 from flotilla_nodeagent.channel.reporting import Reporter
 from flotilla_nodeagent.credentials.keyring import LoginSource
 from flotilla_nodeagent.cri.runtimes import Runtimes
 from flotilla_nodeagent.endpoints import Status
-from flotilla_nodeagent.host import Host
 from flotilla_nodeagent.images.nodeimage import NodeImages
 from flotilla_nodeagent.images.pull import Puller
 from flotilla_nodeagent.meta.pods import Pods
 from flotilla_nodeagent.meta.restarts import Restarts
 from flotilla_nodeagent.probes.nodepodprobe import NodePodProbes
 from flotilla_nodeagent.probes.results import Results
-from flotilla_nodeagent.recreate.requests import Requests
+from flotilla_nodeagent.recreate.worker import Requests
 from flotilla_nodeagent.stopping.journal import Journal
-from flotilla_nodeagent.stopping.stop import Stopper
+from flotilla_nodeagent.stopping.stop import ContainerStopper
 
 
 async def run(
@@ -55,7 +55,7 @@ async def run(
     open the records that an earlier process left in a folder.
     """
     gates, state = settings.gates(), Path(settings.node_state_dir)
-    host = Host(
+    context = AgentContext(
         node=settings.node,
         bus=bus,
         clock=clock,
@@ -65,24 +65,24 @@ async def run(
         reporter=Reporter(bus, settings.node),
     )
     requests, restarts = journal(state / "recreate"), journal(state / "restarts")
-    channel = Channel(host)
+    channel = Channel(context)
     images = channel.copies(NODE_IMAGE, NodeImage)
     recreated = channel.copies(RECREATE_REQUEST, ContainerRecreateRequest)
-    environments = Restarts(host, Stopper(clock, restarts))
+    environments = Restarts(context, ContainerStopper(clock, restarts))
     work = [
-        partial(beat, host),
+        partial(beat, context),
         runtimes.run,
         channel.run,
-        NodeImages(host, images, Puller(host, node_logins), settings.max_workers_for_pull_image).run,
-        Requests(host, recreated, Stopper(clock, requests)).run,
+        NodeImages(context, images, Puller(context, node_logins), settings.max_workers_for_pull_image).run,
+        Requests(context, recreated, ContainerStopper(clock, requests)).run,
         environments.run,
     ]
     if gates.on("DaemonWatchingPod"):
         env = gates.on("InPlaceUpdateEnvFromMetadata")
-        work.append(Pods(host, channel.copies(POD, Pod), environments, env=env).run)
+        work.append(Pods(context, channel.copies(POD, Pod), environments, env=env).run)
     if gates.on("PodProbeMarkerGate"):
         probes = channel.copies(NODE_POD_PROBE, NodePodProbe, optional=True)
-        work.append(NodePodProbes(host, probes, results(state / "probes"), settings.node_ips).run)
+        work.append(NodePodProbes(context, probes, results(state / "probes"), settings.node_ips).run)
     for one in (requests, restarts):
         one.load()
     async with asyncio.TaskGroup() as group:
@@ -90,19 +90,19 @@ async def run(
             group.create_task(one())
 
 
-async def beat(host: Host) -> None:
+async def beat(context: AgentContext) -> None:
     """Publish every five seconds that the agent is alive, its release, and which parts are not ready.
 
     There is no answer, and nothing is stored; `flotilla doctor` and `flotilla tail --heartbeats` subscribe to it.
     """
-    subject = subjects.heartbeat(NODE_AGENT, host.node)
+    subject = subjects.heartbeat(NODE_AGENT, context.node)
     while True:
         said = Heartbeat(
             service=NODE_AGENT,
-            replica=host.node,
+            replica=context.node,
             version=VERSION,
-            at=host.clock.now(),
-            waiting=host.status.waiting,
+            at=context.clock.now(),
+            waiting=context.status.waiting,
         )
-        host.bus.publish_soon(subject, msgspec.json.encode(said))
-        await host.clock.sleep(HEARTBEAT_SECONDS)
+        context.bus.publish_soon(subject, msgspec.json.encode(said))
+        await context.clock.sleep(HEARTBEAT_SECONDS)

@@ -19,7 +19,7 @@ from flotilla_common.api.kinds.nodepodprobe.types import (
 )
 from flotilla_common.control.plan import Json
 from flotilla_nodeagent.probes.definitions import Key
-from flotilla_nodeagent.probes.results import Kept, Results
+from flotilla_nodeagent.probes.results import Results, StoredResult
 from flotilla_nodeagent.stopping.journal import Entry, Journal
 from tests.simulation.cluster.cluster import Cluster
 
@@ -74,7 +74,7 @@ class Machine:
         self.answers: dict[str, tuple[int, str]] = {}
         """By command of a probe: its exit code and its output; other commands succeed without output."""
         self.files: dict[Path, dict[tuple[str, str], Entry]] = {}
-        self.probe_results: list[Kept] = []
+        self.probe_results: list[StoredResult] = []
 
     def wanted(self) -> bool:
         """Report whether a pull, a probe or a report is due."""
@@ -144,12 +144,12 @@ class DiskJournal(Journal):
 class DiskResults(Results):
     """Results of probes on the disk of a machine."""
 
-    def __init__(self, folder: Path, kept: list[Kept]) -> None:
+    def __init__(self, folder: Path, kept: list[StoredResult]) -> None:
         super().__init__(folder)
         self._kept = kept
 
-    def load(self) -> dict[Key, Kept]:
+    def load(self) -> dict[Key, StoredResult]:
         return {(one.uid, one.name): one for one in self._kept}
 
-    def keep(self, results: list[Kept]) -> None:
+    def keep(self, results: list[StoredResult]) -> None:
         self._kept[:] = results

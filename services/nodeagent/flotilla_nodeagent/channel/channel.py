@@ -6,9 +6,9 @@ from typing import TypeVar
 
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
+from flotilla_nodeagent.agent_context import AgentContext
 from flotilla_nodeagent.channel.copies import Copies
 from flotilla_nodeagent.channel.reader import Reader
-from flotilla_nodeagent.host import Host
 
 T = TypeVar("T", bound=Object)
 
@@ -19,8 +19,8 @@ LOOK_SECONDS = 2.0
 class Channel:
     """The copies of this node's objects."""
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def __init__(self, context: AgentContext) -> None:
+        self._context = context
         self._readers: dict[str, tuple[Reader, Callable[[], bool]]] = {}
         self._optional: set[str] = set()
 
@@ -32,10 +32,10 @@ class Channel:
         """
         copies = Copies[T](resource, kind)
         reader = Reader(
-            bus=self._host.bus,
-            clock=self._host.clock,
-            entropy=self._host.entropy,
-            node=self._host.node,
+            bus=self._context.bus,
+            clock=self._context.clock,
+            entropy=self._context.entropy,
+            node=self._context.node,
             resource=resource,
             on_message=copies.receive,
             on_reset=copies.reset,
@@ -43,7 +43,7 @@ class Channel:
         self._readers[resource.plural] = reader, lambda: copies.synced
         if optional:
             self._optional.add(resource.plural)
-        self._host.status.ready(resource.plural, optional, "not read yet")
+        self._context.status.ready(resource.plural, optional, "not read yet")
         return copies
 
     async def run(self) -> None:
@@ -54,13 +54,13 @@ class Channel:
             group.create_task(self._watch())
 
     async def _watch(self) -> None:
-        status = self._host.status
+        status = self._context.status
         while True:
-            connected = self._host.bus.connected
+            connected = self._context.bus.connected
             status.ready("bus", connected, "" if connected else "no NATS server answers")
             for plural, (reader, synced) in self._readers.items():
                 why = "" if synced() else "waiting for all of the node's objects"
                 if not reader.healthy:
                     why = "the watcher does not deliver"
                 status.ready(plural, not why or plural in self._optional, why)
-            await self._host.clock.sleep(LOOK_SECONDS)
+            await self._context.clock.sleep(LOOK_SECONDS)

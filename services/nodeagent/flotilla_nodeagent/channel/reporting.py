@@ -26,11 +26,11 @@ A = TypeVar("A", bound=Answer)
 _encode = msgspec.json.Encoder().encode
 
 
-class NotTaken(Exception):
+class ReportNotAccepted(Exception):
     """No answer, or one that asks to send the report again later."""
 
 
-class Refused(Exception):
+class ReportRejected(Exception):
     """The report is wrong, or too late: repeating it would not help."""
 
 
@@ -44,11 +44,11 @@ class Reporter:
         self._log = structlog.get_logger()
 
     async def send(self, kind: str, namespace: str, name: str, report: msgspec.Struct) -> Answer:
-        """Return the answer to an accepted report. Raises NotTaken, Refused."""
+        """Return the answer to an accepted report. Raises ReportNotAccepted, ReportRejected."""
         return await self._ask(kind, namespace, name, report, Answer)
 
     async def secrets(self, request: SecretsRequest) -> SecretsAnswer:
-        """Return pull secrets, sealed. Raises NotTaken, Refused."""
+        """Return pull secrets, sealed. Raises ReportNotAccepted, ReportRejected."""
         return await self._ask(SECRETS, "", self._node, request, SecretsAnswer)
 
     def event(self, namespace: str, name: str, event: EventReport) -> None:
@@ -61,7 +61,7 @@ class Reporter:
     async def _event(self, namespace: str, name: str, event: EventReport) -> None:
         try:
             await self._ask(EVENTS, namespace, name, event, Answer)
-        except (NotTaken, Refused) as error:
+        except (ReportNotAccepted, ReportRejected) as error:
             self._log.info("event not recorded", reason=event.reason, object=name, why=str(error))
 
     async def _ask(self, kind: str, namespace: str, name: str, body: msgspec.Struct, answer: type[A]) -> A:
@@ -70,10 +70,10 @@ class Reporter:
             given = msgspec.json.decode(await self._bus.request(subject, _encode(body), ANSWER_SECONDS), type=answer)
         except (BusError, msgspec.DecodeError) as error:
             metrics.REPORTS.labels(kind, "unanswered").inc()
-            raise NotTaken(str(error)) from error
+            raise ReportNotAccepted(str(error)) from error
         metrics.REPORTS.labels(kind, "accepted" if given.accepted else "again" if given.again else "refused").inc()
         if given.accepted:
             return given
         if given.again:
-            raise NotTaken(given.why)
-        raise Refused(given.why)
+            raise ReportNotAccepted(given.why)
+        raise ReportRejected(given.why)

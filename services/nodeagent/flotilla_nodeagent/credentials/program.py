@@ -40,7 +40,7 @@ async def run(
     loop = asyncio.get_running_loop()
     try:
         transport, talk = await loop.subprocess_exec(
-            _Talk, str(program), *arguments, env=dict(env), cwd="/", start_new_session=True
+            _PluginCall, str(program), *arguments, env=dict(env), cwd="/", start_new_session=True
         )
     except (OSError, ValueError) as error:
         raise ProgramFailed(f"cannot be started: {error}") from error
@@ -62,14 +62,14 @@ async def run(
         transport.close()
 
 
-async def _kill(pid: int, talk: "_Talk") -> None:
+async def _kill(pid: int, talk: "_PluginCall") -> None:
     """Kill its whole session: child processes may outlive the plugin itself."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
     await asyncio.wait((talk.exited,), timeout=REAP_SECONDS)
 
 
-class _Talk(asyncio.SubprocessProtocol):
+class _PluginCall(asyncio.SubprocessProtocol):
     """Collects the output, up to the limits."""
 
     def __init__(self) -> None:

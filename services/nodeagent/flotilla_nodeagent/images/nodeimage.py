@@ -6,12 +6,12 @@ from flotilla_common.api.kinds.nodeimage.counting import counted
 from flotilla_common.api.kinds.nodeimage.types import FAILED, JobReference, NodeImage, NodeImageStatus, TagStatus
 from flotilla_common.node.quota import Quota
 from flotilla_common.node.reports import NODE_IMAGES, EventReport, NodeImageReport
+from flotilla_nodeagent.agent_context import AgentContext
 from flotilla_nodeagent.channel.copies import Copies, Key
-from flotilla_nodeagent.channel.reporting import NotTaken, Refused
-from flotilla_nodeagent.host import Host
+from flotilla_nodeagent.channel.reporting import ReportNotAccepted, ReportRejected
 from flotilla_nodeagent.images.pull import Puller, Task
 from flotilla_nodeagent.images.tasks import Tasks
-from flotilla_nodeagent.work import Work
+from flotilla_nodeagent.workqueue import WorkQueue
 
 COMPONENT = "kruise-daemon-imagepuller"
 IDLE_SECONDS = (1200.0, 1800.0)
@@ -27,28 +27,28 @@ WRITES_PER_SECOND, BURST = 0.5, 5
 class NodeImages:
     """Handles the NodeImage with the node's name."""
 
-    def __init__(self, host: Host, copies: Copies[NodeImage], puller: Puller, most: int) -> None:
+    def __init__(self, context: AgentContext, copies: Copies[NodeImage], puller: Puller, most: int) -> None:
         """Start with at most `most` pulls at a time; 0 or less is no limit."""
-        self._host = host
+        self._context = context
         self._copies = copies
-        self._key: Key = ("", host.node)
+        self._key: Key = ("", context.node)
         self._writes = Quota(BURST, WRITES_PER_SECOND)
         self._said: tuple[str, NodeImageStatus] | None = None  # uid and status of the last accepted report
         self._refresh_at = 0.0
-        self._work = Work[Key]("images", host, self._sync, workers=1)
-        self._tasks = Tasks(puller, host.clock, most, self._wake, self._ended)
+        self._queue = WorkQueue[Key]("images", context, self._sync, workers=1)
+        self._tasks = Tasks(puller, context.clock, most, self._wake, self._ended)
         self._log = structlog.get_logger(part="images")
         copies.listen(self._changed)
 
     async def run(self) -> None:
         """Work until cancelled."""
         try:
-            await self._work.run()
+            await self._queue.run()
         finally:
             self._tasks.stop()
 
     def _wake(self) -> None:
-        self._work.add(self._key)
+        self._queue.add(self._key)
 
     def _changed(self, key: Key) -> None:
         if key == self._key and self._copies.synced:
@@ -62,30 +62,30 @@ class NodeImages:
         self._tasks.sync(image)
         status = counted(image.spec.images, self._tasks.known)
         if self._must_say(image, status):
-            now = self._host.clock.monotonic()
+            now = self._context.clock.monotonic()
             if not self._writes.take(key[1], now):
                 return self._writes.wait(key[1], now)  # not slept here: by then there may be something newer
             await self._report(image, status)
-        return self._host.entropy.uniform(*IDLE_SECONDS)
+        return self._context.entropy.uniform(*IDLE_SECONDS)
 
     def _must_say(self, image: NodeImage, status: NodeImageStatus) -> bool:
         """Report whether the status differs from the last report, or that one is too old."""
         if self._said is not None and self._said[0] == image.metadata.uid:
-            return self._said[1] != status or self._host.clock.monotonic() >= self._refresh_at
+            return self._said[1] != status or self._context.clock.monotonic() >= self._refresh_at
         return image.status != status
 
     async def _report(self, image: NodeImage, status: NodeImageStatus) -> None:
         meta = image.metadata
         report = NodeImageReport(uid=meta.uid, resource_version=meta.resource_version, status=status)
         try:
-            await self._host.reporter.send(NODE_IMAGES, "", meta.name, report)
-        except NotTaken:
+            await self._context.reporter.send(NODE_IMAGES, "", meta.name, report)
+        except ReportNotAccepted:
             self._said = None  # it may have been written all the same: the copy will show
             raise
-        except Refused as error:
+        except ReportRejected as error:
             self._log.warning("report refused", why=str(error))
         self._said = (meta.uid, status)
-        self._refresh_at = self._host.clock.monotonic() + self._host.entropy.uniform(*REFRESH_SECONDS)
+        self._refresh_at = self._context.clock.monotonic() + self._context.entropy.uniform(*REFRESH_SECONDS)
 
     def _ended(self, task: Task, status: TagStatus, seconds: float) -> None:
         """Send events on the NodeImage, and for a failure on the jobs that asked for the image."""
@@ -106,4 +106,4 @@ class NodeImages:
         event = EventReport(
             kind=about.kind, uid=about.uid, component=COMPONENT, type=kind, reason=reason, message=message
         )
-        self._host.reporter.event(about.namespace, about.name, event)
+        self._context.reporter.event(about.namespace, about.name, event)

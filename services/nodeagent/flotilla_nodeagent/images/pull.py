@@ -7,12 +7,12 @@ import msgspec
 
 from flotilla_common.api.images import ImageName, reference_of
 from flotilla_common.api.kinds.nodeimage.types import SandboxConfig, SecretReference, TagPullPolicy
+from flotilla_nodeagent.agent_context import AgentContext
 from flotilla_nodeagent.credentials.documents import BadSecret, of_secret
 from flotilla_nodeagent.credentials.keyring import Keyring, LoginSource
 from flotilla_nodeagent.cri.errors import CriError, Unavailable
 from flotilla_nodeagent.cri.runtime import Runtime
 from flotilla_nodeagent.cri.types import Image, Login
-from flotilla_nodeagent.host import Host
 from flotilla_nodeagent.images.secrets import Secrets
 
 TIMEOUT_SECONDS, RETRIES = 600, 3
@@ -61,11 +61,11 @@ class PullFailed(Exception):
 class Puller:
     """Carries out tasks with the node's runtime. `node_logins` are sources of logins for all images of the node."""
 
-    def __init__(self, host: Host, node_logins: Sequence[LoginSource]) -> None:
-        self._runtime = host.runtimes.primary
-        self._secrets = Secrets(host)
+    def __init__(self, context: AgentContext, node_logins: Sequence[LoginSource]) -> None:
+        self._runtime = context.runtimes.primary
+        self._secrets = Secrets(context)
         self._node_logins = node_logins
-        self._clock = host.clock
+        self._clock = context.clock
 
     async def pull(self, task: Task) -> None:
         """Pull the image; return when it is on the node.

@@ -8,13 +8,13 @@ import structlog
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
 from flotilla_common.node.reports import PODS, PodReport
+from flotilla_nodeagent.agent_context import AgentContext
 from flotilla_nodeagent.channel.copies import Copies, Key, version
-from flotilla_nodeagent.channel.reporting import Refused
+from flotilla_nodeagent.channel.reporting import ReportRejected
 from flotilla_nodeagent.cri.errors import CriError
 from flotilla_nodeagent.cri.runtime import Runtime
 from flotilla_nodeagent.cri.types import Container, State, newest
-from flotilla_nodeagent.host import Host
-from flotilla_nodeagent.meta.restarts import Restarts, Wanted
+from flotilla_nodeagent.meta.restarts import PendingRestart, Restarts
 from flotilla_nodeagent.meta.runtime_meta import (
     Entry,
     Hashes,
@@ -27,7 +27,7 @@ from flotilla_nodeagent.meta.runtime_meta import (
     restart_due,
     settled,
 )
-from flotilla_nodeagent.work import Work
+from flotilla_nodeagent.workqueue import WorkQueue
 
 WORKERS = 5
 SETTLE_SECONDS = 1.0
@@ -49,20 +49,20 @@ ENV_LIMIT = 1 << 20
 class Pods:
     """The pods of the node that need the annotation; the watcher sends no others."""
 
-    def __init__(self, host: Host, copies: Copies[Pod], restarts: Restarts, *, env: bool) -> None:
-        self._host = host
+    def __init__(self, context: AgentContext, copies: Copies[Pod], restarts: Restarts, *, env: bool) -> None:
+        self._context = context
         self._copies = copies
         self._restarts = restarts
         self._env = env
         self._written: dict[str, tuple[int, RuntimeMeta]] = {}  # by uid: the version after the report, and its content
-        self._work = Work[Key]("pods", host, self._sync, workers=WORKERS)
+        self._queue = WorkQueue[Key]("pods", context, self._sync, workers=WORKERS)
         self._early: dict[Key, int] = {}  # versions of pods without an annotation that existed before us
         self._log = structlog.get_logger(part="pods")
         copies.listen(self._changed)
 
     async def run(self) -> None:
         """Work until cancelled."""
-        await self._work.run()
+        await self._queue.run()
 
     def _changed(self, key: Key) -> None:
         pod = self._copies.get(key)
@@ -71,9 +71,9 @@ class Pods:
         if not self._copies.synced:
             if RUNTIME_CONTAINERS_META not in pod.metadata.annotations:
                 self._early[key] = version(pod)
-                self._work.add(key, self._host.entropy.uniform(SETTLE_SECONDS, FIRST_SPREAD_SECONDS))
+                self._queue.add(key, self._context.entropy.uniform(SETTLE_SECONDS, FIRST_SPREAD_SECONDS))
         elif self._early.pop(key, None) != version(pod):
-            self._work.add(key, SETTLE_SECONDS)
+            self._queue.add(key, SETTLE_SECONDS)
 
     def _meta(self, pod: Pod) -> RuntimeMeta:
         """Return the annotation, or the newer one that this agent has reported."""
@@ -92,14 +92,14 @@ class Pods:
         if runtime is None or settled(pod, meta, env=self._env):
             return None
         found = newest(await runtime.containers(pod.metadata.uid))
-        look = _Look(pod, runtime, found, env=self._env)
-        newer = await look.meta(meta)
-        for entry, container in look.due:
-            wanted = Wanted(key, pod.metadata.uid, entry.name, container.id, runtime.name)
+        reader = _MetaReader(pod, runtime, found, env=self._env)
+        newer = await reader.meta(meta)
+        for entry, container in reader.due:
+            wanted = PendingRestart(key, pod.metadata.uid, entry.name, container.id, runtime.name)
             self._restarts.want(wanted, partial(self._still_due, key, entry))
         if newer != meta:
             await self._report(pod, newer)
-        return ENV_SECONDS if look.incomplete else None
+        return ENV_SECONDS if reader.incomplete else None
 
     def _still_due(self, key: Key, entry: Entry) -> bool:
         """Report whether the pod's present metadata still requires a restart of the container."""
@@ -110,7 +110,7 @@ class Pods:
     def _runtime(self, pod: Pod) -> Runtime | None:
         """Return the runtime of the pod's containers, or None without a container ID or if it is not here."""
         ids = instances(pod).values()
-        return next(filter(None, map(self._host.runtimes.named, (one.partition("://")[0] for one in ids))), None)
+        return next(filter(None, map(self._context.runtimes.named, (one.partition("://")[0] for one in ids))), None)
 
     async def _report(self, pod: Pod, meta: RuntimeMeta) -> None:
         report = PodReport(
@@ -119,14 +119,14 @@ class Pods:
             runtime_containers_meta=meta.encode(),
         )
         try:
-            answer = await self._host.reporter.send(PODS, *pod.metadata.key, report)
-        except Refused as error:
+            answer = await self._context.reporter.send(PODS, *pod.metadata.key, report)
+        except ReportRejected as error:
             self._log.info("report refused", pod=pod.metadata.name, why=str(error))
             return
         self._written[pod.metadata.uid] = (int(answer.resource_version or 0), meta)
 
 
-class _Look:
+class _MetaReader:
     """One pod in its runtime at one moment."""
 
     def __init__(self, pod: Pod, runtime: Runtime, found: dict[str, Container], *, env: bool) -> None:

@@ -10,12 +10,12 @@ import msgspec
 import structlog
 
 from flotilla_common.control.queue import Backoff
+from flotilla_nodeagent.agent_context import AgentContext
 from flotilla_nodeagent.channel.copies import Key
 from flotilla_nodeagent.cri.types import State
-from flotilla_nodeagent.host import Host
 from flotilla_nodeagent.stopping.hooks import hook_of
-from flotilla_nodeagent.stopping.stop import LEAST_GRACE, Order, Stopper, Subject, teller
-from flotilla_nodeagent.work import Work
+from flotilla_nodeagent.stopping.stop import LEAST_GRACE, ContainerStopper, StoppedPod, StopRequest, stop_events
+from flotilla_nodeagent.workqueue import WorkQueue
 
 WORKERS = 10
 FIRST_SECONDS, MOST_SECONDS = 3.0, 600.0
@@ -27,7 +27,7 @@ CALM_SECONDS = 1200.0
 COMPONENT = "kruise-daemon-containermeta"
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class PendingRestart(msgspec.Struct, frozen=True):
     """One instance of a container that needs a restart."""
 
     pod: Key
@@ -40,49 +40,51 @@ class Wanted(msgspec.Struct, frozen=True):
 class Restarts:
     """The queue of containers to stop."""
 
-    def __init__(self, host: Host, stopper: Stopper) -> None:
-        self._host = host
+    def __init__(self, context: AgentContext, stopper: ContainerStopper) -> None:
+        self._context = context
         self._stopper = stopper
         self._pauses: dict[tuple[str, str], tuple[float, float]] = {}  # (pod uid, name): next pause, valid until
-        self._asked: dict[Wanted, Callable[[], bool]] = {}
+        self._asked: dict[PendingRestart, Callable[[], bool]] = {}
         backoff = Backoff(FIRST_SECONDS, MOST_SECONDS)
-        self._work = Work[Wanted]("restarts", host, self._stop, workers=WORKERS, backoff=backoff)
+        self._queue = WorkQueue[PendingRestart]("restarts", context, self._stop, workers=WORKERS, backoff=backoff)
         self._log = structlog.get_logger(part="restarts")
 
-    def want(self, wanted: Wanted, still: Callable[[], bool]) -> None:
+    def want(self, wanted: PendingRestart, still: Callable[[], bool]) -> None:
         """Stop this instance after its pause, if `still` is true then. Repeated calls have no effect."""
         if wanted in self._asked:
             return
         self._asked[wanted] = still
-        key, now = (wanted.pod_uid, wanted.name), self._host.clock.monotonic()
+        key, now = (wanted.pod_uid, wanted.name), self._context.clock.monotonic()
         pause, until = self._pauses.get(key, (FIRST_SECONDS, 0.0))
         pause = pause if now < until else FIRST_SECONDS
         self._pauses = {one: kept for one, kept in self._pauses.items() if now < kept[1]}
         self._pauses[key] = (min(pause * 2, MOST_SECONDS), now + pause + CALM_SECONDS)
-        self._work.add(wanted, pause)
+        self._queue.add(wanted, pause)
 
     async def run(self) -> None:
         """Work until cancelled. Stops of an earlier process are dropped: the present state decides what to stop."""
         for cause in self._stopper.journal.causes():
             self._stopper.forget(cause)
-        await self._work.run()
+        await self._queue.run()
 
-    async def _stop(self, wanted: Wanted) -> float | None:
+    async def _stop(self, wanted: PendingRestart) -> float | None:
         """Stop it, if it still exists and runs. Raises CriError."""
-        runtime = self._host.runtimes.named(wanted.runtime) or self._host.runtimes.primary()
+        runtime = self._context.runtimes.named(wanted.runtime) or self._context.runtimes.primary()
         container = await runtime.container(wanted.container_id)
         if container is not None and container.state == State.RUNNING and self._asked[wanted]():
             self._log.info("restarting for its environment", pod="/".join(wanted.pod), container=wanted.name)
-            order = Order(
+            stop_request = StopRequest(
                 cause=container.id,
                 runtime=runtime,
                 container=container,
                 hook=hook_of(container),
                 grace=LEAST_GRACE if container.grace is None else container.grace,
             )
-            pod = Subject(*wanted.pod, wanted.pod_uid)
+            pod = StoppedPod(*wanted.pod, wanted.pod_uid)
             message = f"Stopping containerID {runtime.name}://{container.name} by container meta restarter"
-            await self._stopper.stop(order, teller(self._host.reporter, COMPONENT, pod, container, message))
+            await self._stopper.stop(
+                stop_request, stop_events(self._context.reporter, COMPONENT, pod, container, message)
+            )
         self._stopper.forget(wanted.container_id)
         del self._asked[wanted]
         return None

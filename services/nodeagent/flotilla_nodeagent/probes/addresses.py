@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable, Sequence
 from ipaddress import IPv6Address, ip_address
 
-from flotilla_nodeagent.probes.definitions import Impossible, Refused
+from flotilla_nodeagent.probes.definitions import Impossible, ProbeRejected
 
 
 def is_own_address(ip: str) -> bool:
@@ -30,7 +30,7 @@ def addresses_of_node(listed: str) -> Callable[[str], bool]:
 
 
 def pod_address(asked: str, known: Sequence[str], is_own: Callable[[str], bool]) -> str:
-    """Return the IP to connect to. Raises Refused, Impossible.
+    """Return the IP to connect to. Raises ProbeRejected, Impossible.
 
     `asked` is the IP in the NodePodProbe, empty if it was not known at that time; `known` are the pod's IPs in the
     runtime, none for a pod in the node's network.
@@ -42,12 +42,12 @@ def pod_address(asked: str, known: Sequence[str], is_own: Callable[[str], bool])
     try:
         address = ip_address(asked)
     except ValueError as error:
-        raise Refused(f"{asked[:64]!r} is not an IP") from error
+        raise ProbeRejected(f"{asked[:64]!r} is not an IP") from error
     mapped = isinstance(address, IPv6Address) and address.ipv4_mapped is not None
     if mapped or address.is_loopback or address.is_unspecified or address.is_multicast or "%" in asked:
-        raise Refused(f"{asked[:64]} is not the IP of a pod")
+        raise ProbeRejected(f"{asked[:64]} is not the IP of a pod")
     if any(address == ip_address(one) for one in known):
         return str(address)
     if known or not is_own(str(address)):
-        raise Refused(f"{address} is not an IP of the pod")
+        raise ProbeRejected(f"{address} is not an IP of the pod")
     return str(address)

@@ -84,7 +84,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return self.uid, self.name
 
 
-class Refused(Exception):
+class ProbeRejected(Exception):
     """The agent does not run such a probe; the text gives the reason."""
 
 
@@ -119,7 +119,7 @@ def _probe(pod: PodProbe, one: NodeProbe) -> Probe:
     try:
         spec = _read(one.probe)
         handler = _handler(spec)
-    except Refused as error:
+    except ProbeRejected as error:
         refused = str(error)
     except Impossible as error:
         problem = str(error)
@@ -143,11 +143,11 @@ def _probe(pod: PodProbe, one: NodeProbe) -> Probe:
 
 def _read(raw: msgspec.Raw) -> ProbeSpec:
     if len(raw) > PROBE_BYTES:
-        raise Refused(f"the probe is longer than {PROBE_BYTES} bytes")
+        raise ProbeRejected(f"the probe is longer than {PROBE_BYTES} bytes")
     try:
         return _decode(raw)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise Refused(f"the probe cannot be read: {error}") from error
+        raise ProbeRejected(f"the probe cannot be read: {error}") from error
 
 
 def _number(value: int) -> int:
@@ -172,27 +172,27 @@ def _exec(action: ExecAction) -> Exec:
 
 def _http(action: HttpAction) -> HttpGet:
     if action.host:
-        raise Refused("host field in probes is not allowed")
+        raise ProbeRejected("host field in probes is not allowed")
     scheme = action.scheme.lower() or "http"
     if scheme not in {"http", "https"}:
-        raise Refused(f"unsupported protocol scheme {scheme[:20]!r}")
+        raise ProbeRejected(f"unsupported protocol scheme {scheme[:20]!r}")
     return HttpGet(action.path, _port(action.port), scheme == "https", tuple(_headers(action)))
 
 
 def _headers(action: HttpAction) -> Iterator[tuple[str, str]]:
     for header in action.http_headers:
         if header.name.strip().lower() == "host":
-            raise Refused("a Host header in probes is not allowed")
+            raise ProbeRejected("a Host header in probes is not allowed")
         if not _HEADER_NAME.fullmatch(header.name):
-            raise Refused(f"invalid header field name {header.name[:64]!r}")
+            raise ProbeRejected(f"invalid header field name {header.name[:64]!r}")
         if _CONTROL.search(header.value):
-            raise Refused(f"invalid header field value for {header.name[:64]!r}")
+            raise ProbeRejected(f"invalid header field value for {header.name[:64]!r}")
         yield header.name, header.value
 
 
 def _tcp(action: TcpAction) -> TcpSocket:
     if action.host:
-        raise Refused("host field in probes is not allowed")
+        raise ProbeRejected("host field in probes is not allowed")
     return TcpSocket(_port(action.port))
 
 

@@ -18,16 +18,16 @@ from flotilla_common.api.kinds.nodepodprobe.types import (
 from flotilla_common.control.queue import Backoff
 from flotilla_common.node.quota import Quota
 from flotilla_common.node.reports import NODE_POD_PROBES, EventReport, NodePodProbeReport
+from flotilla_nodeagent.agent_context import AgentContext
 from flotilla_nodeagent.channel.copies import Copies, Key
-from flotilla_nodeagent.channel.reporting import NotTaken, Refused
-from flotilla_nodeagent.host import Host
+from flotilla_nodeagent.channel.reporting import ReportNotAccepted, ReportRejected
 from flotilla_nodeagent.probes import definitions
 from flotilla_nodeagent.probes.addresses import addresses_of_node
 from flotilla_nodeagent.probes.definitions import Probe, digest, read_probes
 from flotilla_nodeagent.probes.prober import Prober, Worker
-from flotilla_nodeagent.probes.results import Kept, Results
+from flotilla_nodeagent.probes.results import Results, StoredResult
 from flotilla_nodeagent.probes.states import Progress, Result, cut, redefined
-from flotilla_nodeagent.work import Work
+from flotilla_nodeagent.workqueue import WorkQueue
 
 COMPONENT = "kruise-daemon-podprobe"
 
@@ -51,45 +51,45 @@ The receiver adds order and times of transitions.
 class NodePodProbes:
     """Handles the NodePodProbe with the node's name."""
 
-    def __init__(self, host: Host, copies: Copies[NodePodProbe], results: Results, node_ips: str) -> None:
+    def __init__(self, context: AgentContext, copies: Copies[NodePodProbe], results: Results, node_ips: str) -> None:
         """Load the results that an earlier process kept, and follow the copies.
 
         `node_ips` are the addresses of the node, if they are not those of this machine.
         """
-        self._host = host
+        self._context = context
         self._copies = copies
         self._results = results
-        self._key: Key = ("", host.node)
-        self._kept: Mapping[definitions.Key, Kept] | None = results.load()  # None once it is consumed
+        self._key: Key = ("", context.node)
+        self._kept: Mapping[definitions.Key, StoredResult] | None = results.load()  # None once it is consumed
         self._writes = Quota(BURST, WRITES_PER_SECOND)
         self._read: NodePodProbe | None = None  # the copy that the probes are from
         self._said: Gist | None = None  # accepted last, unless a later copy contradicts
         self._events: dict[definitions.Key, float] = {}  # time of the last one (monotonic)
-        self._work = Work[Key]("probes", host, self._sync, workers=1, backoff=BACKOFF)
-        self._prober = Prober(host, self._changed, addresses_of_node(node_ips))
+        self._queue = WorkQueue[Key]("probes", context, self._sync, workers=1, backoff=BACKOFF)
+        self._prober = Prober(context, self._changed, addresses_of_node(node_ips))
         self._log = structlog.get_logger(part="probes")
         copies.listen(self._arrived)
 
     async def run(self) -> None:
         """Work until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._work.run())
+            group.create_task(self._queue.run())
             group.create_task(self._prober.run())
 
     def _arrived(self, key: Key) -> None:
         if key == self._key and self._copies.synced:
-            self._work.add(self._key)
+            self._queue.add(self._key)
 
     def _changed(self, probe: Probe, before: Result | None, after: Result) -> None:
-        self._work.add(self._key)
-        now = self._host.clock.monotonic()
+        self._queue.add(self._key)
+        now = self._context.clock.monotonic()
         recent = now - self._events.get(probe.key, float("-inf")) < EVENT_SECONDS
         if before is not None and before.state == after.state and (before.message == after.message or recent):
             return
         self._events[probe.key] = now
         reason = "KruiseProbeSucceeded" if after.state == SUCCEEDED else "KruiseProbeFailed"
         event = EventReport(kind="Pod", uid=probe.uid, component=COMPONENT, reason=reason, message=after.message)
-        self._host.reporter.event(probe.namespace, probe.pod, event)
+        self._context.reporter.event(probe.namespace, probe.pod, event)
 
     async def _sync(self, key: Key) -> float | None:
         found = self._copies.get(key)
@@ -99,7 +99,7 @@ class NodePodProbes:
             return None
         if found is not self._read:
             self._take(found)
-        now = self._host.clock.monotonic()
+        now = self._context.clock.monotonic()
         if not self._writes.left(key[1], now):
             return self._writes.wait(key[1], now)  # not slept here: by then there may be something newer
         status = status_of(self._prober.workers)
@@ -117,7 +117,7 @@ class NodePodProbes:
         self._prober.sync(wanted, self._known(wanted, found.status))
         self._events = {one: at for one, at in self._events.items() if one in wanted}
         more = f"; {left_out} more are over the limit" if left_out else ""
-        self._host.status.ready("probes", True, f"{len(wanted)} run{more}")
+        self._context.status.ready("probes", True, f"{len(wanted)} run{more}")
         self._read = found
         if gist(found.status) != self._said:
             self._said = None
@@ -147,18 +147,18 @@ class NodePodProbes:
             if key in wanted:
                 progress = Progress(container_id=kept.container_id, result=kept.result)
                 same = kept.handler == digest(wanted[key].handler)
-                known[key] = progress if same else redefined(progress, self._host.clock.now())
+                known[key] = progress if same else redefined(progress, self._context.clock.now())
         return known
 
     async def _report(self, found: NodePodProbe, status: NodePodProbeStatus) -> None:
         meta = found.metadata
         report = NodePodProbeReport(uid=meta.uid, resource_version=meta.resource_version, status=status)
         try:
-            await self._host.reporter.send(NODE_POD_PROBES, "", meta.name, report)
-        except NotTaken:
+            await self._context.reporter.send(NODE_POD_PROBES, "", meta.name, report)
+        except ReportNotAccepted:
             self._said = None  # it may have been written all the same: the copy will show
             raise
-        except Refused as error:
+        except ReportRejected as error:
             self._log.warning("report refused", why=str(error))
         self._said = gist(status)
 

@@ -14,14 +14,14 @@ import structlog
 from flotilla_common.api.kinds.nodepodprobe.types import UNKNOWN
 from flotilla_common.clock import Clock
 from flotilla_nodeagent import metrics
+from flotilla_nodeagent.agent_context import AgentContext
 from flotilla_nodeagent.cri.errors import CriError
 from flotilla_nodeagent.cri.types import Container, State
-from flotilla_nodeagent.host import Host
 from flotilla_nodeagent.probes import handlers, states
 from flotilla_nodeagent.probes.addresses import pod_address
-from flotilla_nodeagent.probes.definitions import Exec, Impossible, Key, Probe, Refused, digest
+from flotilla_nodeagent.probes.definitions import Exec, Impossible, Key, Probe, ProbeRejected, digest
 from flotilla_nodeagent.probes.inventory import Inventory
-from flotilla_nodeagent.probes.results import Kept
+from flotilla_nodeagent.probes.results import StoredResult
 from flotilla_nodeagent.probes.slots import Slots
 from flotilla_nodeagent.probes.states import Outcome, Progress, Result
 from flotilla_nodeagent.timing import Timing
@@ -64,11 +64,11 @@ class Worker:
         self.task: asyncio.Task[None] | None = None
 
     @property
-    def kept(self) -> Kept | None:
+    def kept(self) -> StoredResult | None:
         """Return the result with its container and handler, or None without a result."""
         if self.progress.result is None:
             return None
-        return Kept(
+        return StoredResult(
             uid=self.probe.uid,
             name=self.probe.name,
             container_id=self.progress.container_id,
@@ -80,18 +80,18 @@ class Worker:
 class Prober:
     """Runs probes. `on_change` is called for every result to be reported."""
 
-    def __init__(self, host: Host, on_change: Changed, is_node: Callable[[str], bool]) -> None:
+    def __init__(self, context: AgentContext, on_change: Changed, is_node: Callable[[str], bool]) -> None:
         """Prepare to run probes; `is_node` reports whether an address is the node's own."""
         self._is_node = is_node
-        self._clock: Clock = host.clock
-        self._entropy = host.entropy
-        self._inventory = Inventory(host.runtimes, host.clock)
-        self._timing = Timing(host.clock)
+        self._clock: Clock = context.clock
+        self._entropy = context.entropy
+        self._inventory = Inventory(context.runtimes, context.clock)
+        self._timing = Timing(context.clock)
         self._on_change = on_change
         self._workers: dict[Key, Worker] = {}
         self._due: list[tuple[float, int, Worker]] = []
         self._pushes = 0
-        self._started = host.clock.monotonic()
+        self._started = context.clock.monotonic()
         self._refreshed = self._started
         self._exec = Slots(EXEC_AT_ONCE, EXEC_PER_POD)
         self._network = Slots(NETWORK_AT_ONCE, NETWORK_PER_POD)
@@ -194,7 +194,7 @@ class Prober:
         try:
             await self._round(worker)
         except (CriError, Impossible) as error:
-            self._lament(worker, str(error))
+            self._log_failure(worker, str(error))
         except Exception:  # noqa: BLE001 - one bad probe must not stop the others
             self._log.exception("unexpected failure", pod=worker.probe.pod, probe=worker.probe.name)
 
@@ -211,7 +211,7 @@ class Prober:
             return
         try:
             outcome = await self._outcome(worker, container)
-        except Refused as error:
+        except ProbeRejected as error:
             refused = states.refused(worker.progress, str(error), self._clock.now(), refresh=self._stale(worker))
             self._set(worker, refused)
         except CriError:
@@ -242,11 +242,11 @@ class Prober:
     async def _outcome(self, worker: Worker, container: Container) -> Outcome | None:
         """Return the outcome of a probe of the container, or None while it has not run for long enough.
 
-        Raises Refused, Impossible, CriError.
+        Raises ProbeRejected, Impossible, CriError.
         """
         probe = worker.probe
         if probe.refused:
-            raise Refused(probe.refused)
+            raise ProbeRejected(probe.refused)
         if probe.handler is None:
             raise Impossible(probe.problem)
         started = datetime.fromtimestamp(await self._inventory.started(container), UTC)
@@ -302,7 +302,7 @@ class Prober:
         worker.stored_at = self._clock.monotonic()
         self._on_change(worker.probe, before, progress.result)
 
-    def _lament(self, worker: Worker, why: str) -> None:
+    def _log_failure(self, worker: Worker, why: str) -> None:
         """Log why a probe cannot be carried out, once for each reason."""
         if why != worker.lamented:
             worker.lamented = why

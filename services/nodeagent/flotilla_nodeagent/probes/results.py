@@ -14,7 +14,7 @@ from flotilla_nodeagent.probes.definitions import Key
 from flotilla_nodeagent.probes.states import Result
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class StoredResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The result of one probe, with its container and handler."""
 
     uid: str
@@ -24,7 +24,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     result: Result
 
 
-_decode = msgspec.json.Decoder(list[Kept]).decode
+_decode = msgspec.json.Decoder(list[StoredResult]).decode
 FILE = "results.json"
 
 
@@ -35,9 +35,9 @@ class Results:
         self._folder = folder
         self._log = structlog.get_logger(folder=str(folder))
         self._durable = True
-        self._written: list[Kept] | None = None
+        self._written: list[StoredResult] | None = None
 
-    def load(self) -> dict[Key, Kept]:
+    def load(self) -> dict[Key, StoredResult]:
         """Return the results of an earlier process. An unreadable file counts as missing."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ class Results:
             return {}
         return {(one.uid, one.name): one for one in found}
 
-    def keep(self, results: list[Kept]) -> None:
+    def keep(self, results: list[StoredResult]) -> None:
         """Write all results, if they differ from the last written ones."""
         if results == self._written or not self._durable:
             return

@@ -9,9 +9,9 @@ from flotilla_nodeagent.cri.errors import CriError, NotFound, Unavailable
 from flotilla_nodeagent.cri.runtime import Runtime
 from flotilla_nodeagent.cri.runtimes import Runtimes
 from flotilla_nodeagent.cri.types import Container, State, newest
-from flotilla_nodeagent.recreate.states import Act, Seen, act, next_states, with_outcome
+from flotilla_nodeagent.recreate.states import ContainerObservation, NextStep, next_states, next_step, with_outcome
 from flotilla_nodeagent.stopping.hooks import Hook
-from flotilla_nodeagent.stopping.stop import Order, Stopper, Subject, teller
+from flotilla_nodeagent.stopping.stop import ContainerStopper, StoppedPod, StopRequest, stop_events
 from flotilla_nodeagent.timing import Timing
 
 COMPONENT = "kruise-daemon-crr"
@@ -26,7 +26,9 @@ class NoRuntime(Exception):
 class PodContainers:
     """The state of a request's pod in one pass."""
 
-    def __init__(self, request: ContainerRecreateRequest, runtimes: Runtimes, stopper: Stopper, timing: Timing) -> None:
+    def __init__(
+        self, request: ContainerRecreateRequest, runtimes: Runtimes, stopper: ContainerStopper, timing: Timing
+    ) -> None:
         self._request = request
         self._runtime = _runtime_of(request, runtimes)
         self._stopper = stopper
@@ -40,7 +42,7 @@ class PodContainers:
     def _pod_uid(self) -> str:
         return self._request.metadata.labels.get(RECREATE_POD_UID, "")
 
-    async def look(self) -> None:
+    async def read(self) -> None:
         """List the containers. Raises CriError when the runtime fails."""
         self._newest = newest(await self._runtime.containers(self._pod_uid))
         for wanted in self._request.spec.containers:
@@ -71,7 +73,7 @@ class PodContainers:
         """Return the states of the containers."""
         uid = self._request.metadata.uid
         seen = {
-            name: Seen(
+            name: ContainerObservation(
                 container=found,
                 running_seconds=self._running.get(name, 0.0),
                 stopped=self._stopper.stopped(uid, found),
@@ -80,18 +82,18 @@ class PodContainers:
         }
         return next_states(self._request, reported, seen)
 
-    def act(self, states: list[RecreateState]) -> Act:
+    def next_step(self, states: list[RecreateState]) -> NextStep:
         """Decide the next step."""
-        return act(self._request, states, frozenset(self._newest))
+        return next_step(self._request, states, frozenset(self._newest))
 
     async def kill(self, name: str, states: list[RecreateState], reporter: Reporter) -> list[RecreateState]:
         """Stop a container and return the states afterwards. Raises Unavailable when the outcome is unknown."""
         container, meta = self._newest[name], self._request.metadata
         wanted = next(one for one in self._request.spec.containers if one.name == name)
-        pod = Subject(meta.namespace, self._request.spec.pod_name, self._pod_uid)
+        pod = StoppedPod(meta.namespace, self._request.spec.pod_name, self._pod_uid)
         message = f"Stopping container {name} by ContainerRecreateRequest {meta.name}"
         grace = self._request.spec.strategy.termination_grace_period_seconds
-        order = Order(
+        stop_request = StopRequest(
             cause=meta.uid,
             runtime=self._runtime,
             container=container,
@@ -99,7 +101,7 @@ class PodContainers:
             grace=DEFAULT_GRACE if grace is None else grace,
         )
         try:
-            await self._stopper.stop(order, teller(reporter, COMPONENT, pod, container, message))
+            await self._stopper.stop(stop_request, stop_events(reporter, COMPONENT, pod, container, message))
         except Unavailable:
             raise
         except CriError as error:

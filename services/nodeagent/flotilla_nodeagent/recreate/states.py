@@ -24,7 +24,7 @@ from flotilla_nodeagent.cri.types import Container, State
 NOT_FOUND = "not found container on Node"
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class ContainerObservation(msgspec.Struct, frozen=True, kw_only=True):
     """The node's view of one container of the request."""
 
     container: Container | None = None  # the newest of its name
@@ -33,13 +33,19 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def next_states(
-    request: ContainerRecreateRequest, reported: list[RecreateState], seen: Mapping[str, Seen]
+    request: ContainerRecreateRequest, reported: list[RecreateState], seen: Mapping[str, ContainerObservation]
 ) -> list[RecreateState]:
     """Return the states to be reported now, in the order of the spec."""
     before = {state.name: state for state in reported}
     snapshots = {one.name: one for one in request.status.container_status_snapshot}
     return [
-        _next(request, wanted, before.get(wanted.name), snapshots.get(wanted.name), seen.get(wanted.name, Seen()))
+        _next(
+            request,
+            wanted,
+            before.get(wanted.name),
+            snapshots.get(wanted.name),
+            seen.get(wanted.name, ContainerObservation()),
+        )
         for wanted in request.spec.containers
     ]
 
@@ -49,7 +55,7 @@ def _next(
     wanted: RecreateContainer,
     before: RecreateState | None,
     snapshot: ContainerSnapshot | None,
-    seen: Seen,
+    seen: ContainerObservation,
 ) -> RecreateState:
     if before is not None and before.phase in (FAILED, SUCCEEDED):
         return before
@@ -81,7 +87,7 @@ def _serving(snapshot: ContainerSnapshot | None, found: Container) -> bool:
     return snapshot is not None and snapshot.ready and snapshot.container_id.partition("://")[2] == found.id
 
 
-class Act(msgspec.Struct, frozen=True, kw_only=True):
+class NextStep(msgspec.Struct, frozen=True, kw_only=True):
     """The result of the walk over the states."""
 
     states: list[RecreateState]  # after the walk
@@ -89,7 +95,7 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool = False  # the request is done
 
 
-def act(request: ContainerRecreateRequest, states: list[RecreateState], present: frozenset[str]) -> Act:
+def next_step(request: ContainerRecreateRequest, states: list[RecreateState], present: frozenset[str]) -> NextStep:
     """Walk the states in order; `present` are the containers that the runtime has."""
     strategy = request.spec.strategy
     walked = list(states)
@@ -99,14 +105,14 @@ def act(request: ContainerRecreateRequest, states: list[RecreateState], present:
         if state.phase == FAILED:
             if strategy.failure_policy == IGNORE:
                 continue
-            return Act(states=walked, complete=True)
+            return NextStep(states=walked, complete=True)
         if state.phase == RECREATING:
             walked[index] = msgspec.structs.replace(state, is_killed=True)
             if strategy.ordered_recreate:
                 break
             continue
-        return Act(states=walked, kill=state.name if state.name in present else "")
-    return Act(states=walked, complete=all(state.phase in (SUCCEEDED, FAILED) for state in walked))
+        return NextStep(states=walked, kill=state.name if state.name in present else "")
+    return NextStep(states=walked, complete=all(state.phase in (SUCCEEDED, FAILED) for state in walked))
 
 
 def with_outcome(states: list[RecreateState], name: str, error: str | None) -> list[RecreateState]:

@@ -45,7 +45,7 @@ class Journal:
             self._folder.mkdir(parents=True, exist_ok=True)
             files = sorted(self._folder.glob("*.json"))
         except OSError as error:
-            self._lament(error)
+            self._log_failure(error)
             return
         for file in files:
             try:
@@ -75,7 +75,7 @@ class Journal:
                 os.fsync(new.fileno())
             file.with_suffix(".new").replace(file)
         except OSError as error:
-            self._lament(error)
+            self._log_failure(error)
 
     def forget(self, cause: str) -> None:
         """Drop the stops of a cause: their outcome is reported, or is no longer needed."""
@@ -84,12 +84,12 @@ class Journal:
             try:
                 self._file(*key).unlink(missing_ok=True)
             except OSError as error:
-                self._lament(error)
+                self._log_failure(error)
 
     def _file(self, cause: str, container: str) -> Path:
         return self._folder / f"{_UNSAFE.sub('_', cause)}+{_UNSAFE.sub('_', container)}.json"
 
-    def _lament(self, error: OSError) -> None:
+    def _log_failure(self, error: OSError) -> None:
         if self._durable:
             self._log.warning("the journal cannot be written; a restart may repeat a preStop hook", error=str(error))
         self._durable = False

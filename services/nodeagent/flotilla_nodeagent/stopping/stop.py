@@ -26,7 +26,7 @@ LEAST_GRACE = 2
 """Minimum seconds between the stop signal and the kill."""
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class StopRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request to stop a container, with its reason and grace."""
 
     cause: str  # a uid; one stop per cause and container name
@@ -36,7 +36,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     grace: int  # seconds for hook and stop together
 
 
-class Tell(msgspec.Struct, frozen=True):
+class StopEvents(msgspec.Struct, frozen=True):
     """Callbacks that send events during a stop."""
 
     killing: Callable[[], None]
@@ -52,7 +52,7 @@ async def _outcome(hook: Awaitable[None]) -> str:
     return ""
 
 
-class Stopper:
+class ContainerStopper:
     """Stops containers, each at most once per cause."""
 
     def __init__(self, clock: Clock, journal: Journal) -> None:
@@ -70,35 +70,35 @@ class Stopper:
         self.journal.forget(cause)
         self._timing.keep(self.journal.causes())
 
-    async def stop(self, order: Order, tell: Tell) -> None:
+    async def stop(self, request: StopRequest, events: StopEvents) -> None:
         """Stop the container, or finish a stop that an earlier process started.
 
         Raises CriError when the runtime fails; with Unavailable the outcome is unknown.
         """
-        container, name = order.container, order.container.name
-        entry = self.journal.get(order.cause, name)
+        container, name = request.container, request.container.name
+        entry = self.journal.get(request.cause, name)
         if entry is None:
             entry = Entry(container_id=container.id, begun=self._clock.now())
-            self.journal.put(order.cause, name, entry)
-            self._timing.not_started((order.cause, name))
-            tell.killing()
-        spent = math.floor(self._timing.elapsed((order.cause, name), entry.begun))  # by this process and earlier ones
-        left = order.grace - min(spent, order.grace)
-        if order.hook is not None and not order.hook.empty and left > 0 and not entry.hook_done:
-            left -= await self._hook(order, order.hook, left, tell)
+            self.journal.put(request.cause, name, entry)
+            self._timing.not_started((request.cause, name))
+            events.killing()
+        spent = math.floor(self._timing.elapsed((request.cause, name), entry.begun))  # by this process and earlier ones
+        left = request.grace - min(spent, request.grace)
+        if request.hook is not None and not request.hook.empty and left > 0 and not entry.hook_done:
+            left -= await self._hook(request, request.hook, left, events)
             entry = msgspec.structs.replace(entry, hook_done=True)
-            self.journal.put(order.cause, name, entry)
-        await self._signal(order, max(left, LEAST_GRACE))
-        self.journal.put(order.cause, name, msgspec.structs.replace(entry, stopped=True))
+            self.journal.put(request.cause, name, entry)
+        await self._signal(request, max(left, LEAST_GRACE))
+        self.journal.put(request.cause, name, msgspec.structs.replace(entry, stopped=True))
         metrics.STOPS.inc()
 
-    async def _hook(self, order: Order, hook: Hook, limit: int, tell: Tell) -> int:
+    async def _hook(self, request: StopRequest, hook: Hook, limit: int, events: StopEvents) -> int:
         """Run the hook for at most `limit` seconds; return the whole seconds that it took.
 
         A hook that times out is left running: it ends with its container.
         """
         started = self._clock.monotonic()
-        running = asyncio.ensure_future(_outcome(run_hook(hook, order.runtime, order.container, self._clock)))
+        running = asyncio.ensure_future(_outcome(run_hook(hook, request.runtime, request.container, self._clock)))
         limited = asyncio.ensure_future(self._clock.sleep(limit))
         try:
             await asyncio.wait((running, limited), return_when=asyncio.FIRST_COMPLETED)
@@ -109,19 +109,19 @@ class Stopper:
             limited.cancel()
         trouble = running.result() if running.done() else f"the hook did not end within {limit} s"
         if trouble:
-            tell.hook_failed(trouble)
+            events.hook_failed(trouble)
         return math.floor(self._clock.monotonic() - started)
 
-    async def _signal(self, order: Order, grace: int) -> None:
+    async def _signal(self, request: StopRequest, grace: int) -> None:
         try:
-            await order.runtime.stop(order.container.id, grace)
+            await request.runtime.stop(request.container.id, grace)
         except TimedOut:
-            now = await order.runtime.container(order.container.id)
+            now = await request.runtime.container(request.container.id)
             if now is not None and now.state == State.RUNNING:
                 raise
 
 
-class Subject(msgspec.Struct, frozen=True):
+class StoppedPod(msgspec.Struct, frozen=True):
     """The pod that the container belongs to."""
 
     namespace: str
@@ -129,7 +129,7 @@ class Subject(msgspec.Struct, frozen=True):
     uid: str
 
 
-def teller(reporter: Reporter, component: str, pod: Subject, container: Container, killing: str) -> Tell:
+def stop_events(reporter: Reporter, component: str, pod: StoppedPod, container: Container, killing: str) -> StopEvents:
     """Return senders of events on the pod about a stop, with the container's name in place of its ID (§8).
 
     `killing` is the message of the first event.
@@ -148,7 +148,7 @@ def teller(reporter: Reporter, component: str, pod: Subject, container: Containe
         )
         reporter.event(pod.namespace, pod.name, event)
 
-    return Tell(
+    return StopEvents(
         killing=lambda: send("Normal", "Killing", killing),
         hook_failed=lambda text: send("Warning", "FailedPreStopHook", text),
     )

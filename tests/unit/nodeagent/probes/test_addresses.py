@@ -3,7 +3,7 @@
 import pytest
 
 from flotilla_nodeagent.probes.addresses import addresses_of_node, is_own_address, pod_address
-from flotilla_nodeagent.probes.definitions import Impossible, Refused
+from flotilla_nodeagent.probes.definitions import Impossible, ProbeRejected
 
 POD = ("10.0.0.7", "fd00::7")
 NODE = "192.168.1.5"
@@ -36,13 +36,13 @@ def test_taken(asked: str, known: tuple[str, ...], taken: str) -> None:
     ],
 )
 def test_refused(asked: str, known: tuple[str, ...]) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ProbeRejected) as refused:
         pod_address(asked, known, is_own)
     assert len(str(refused.value)) < 120
 
 
 def test_the_nodes_address_is_not_that_of_a_pod_with_its_own() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(ProbeRejected):
         pod_address(NODE, POD, is_own)
 
 
@@ -64,5 +64,5 @@ def test_addresses_that_the_agent_was_told() -> None:
     assert is_node("127.0.0.1")
     assert not is_node("198.51.100.2")
     assert pod_address("198.51.100.1", (), is_node) == "198.51.100.1"
-    with pytest.raises(Refused):
+    with pytest.raises(ProbeRejected):
         pod_address("198.51.100.1", POD, is_node)

@@ -16,13 +16,13 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
     RecreateState,
 )
 from flotilla_common.node.reports import RECREATE_REQUESTS, RecreateReport
+from flotilla_nodeagent.agent_context import AgentContext
 from flotilla_nodeagent.channel.copies import Copies, Key, version
-from flotilla_nodeagent.channel.reporting import Refused
-from flotilla_nodeagent.host import Host
+from flotilla_nodeagent.channel.reporting import ReportRejected
 from flotilla_nodeagent.recreate.pod import NoRuntime, PodContainers
-from flotilla_nodeagent.stopping.stop import Stopper
+from flotilla_nodeagent.stopping.stop import ContainerStopper
 from flotilla_nodeagent.timing import Timing
-from flotilla_nodeagent.work import Work
+from flotilla_nodeagent.workqueue import WorkQueue
 
 WORKERS = 110
 """The default limit of pods on a node: a long preStop hook of one pod holds no other pod's request up."""
@@ -38,7 +38,7 @@ NOW = 0.0
 GRACE = "unready grace"
 
 
-class View(msgspec.Struct, frozen=True):
+class RequestView(msgspec.Struct, frozen=True):
     """Phase and states of a request."""
 
     phase: str
@@ -46,7 +46,7 @@ class View(msgspec.Struct, frozen=True):
 
 
 class _Overlay(msgspec.Struct, frozen=True):
-    view: View
+    view: RequestView
     seen: int  # the version of the copy when it was reported
     written: int  # the version after the report was written; 0: no write was needed
 
@@ -60,17 +60,17 @@ class Reported:
     def __init__(self) -> None:
         self._overlays: dict[str, _Overlay] = {}
 
-    def view(self, request: ContainerRecreateRequest) -> View:
+    def view(self, request: ContainerRecreateRequest) -> RequestView:
         """Return the newest view: an accepted report, or the status."""
         overlay = self._overlays.get(request.metadata.uid)
         if overlay is not None:
             current = version(request)
             if current < overlay.written or (not overlay.written and current <= overlay.seen):
                 done = request.status.phase == COMPLETED
-                return View(COMPLETED, overlay.view.states) if done else overlay.view
-        return View(request.status.phase, request.status.container_recreate_states)
+                return RequestView(COMPLETED, overlay.view.states) if done else overlay.view
+        return RequestView(request.status.phase, request.status.container_recreate_states)
 
-    def accepted(self, request: ContainerRecreateRequest, view: View, resource_version: str) -> None:
+    def accepted(self, request: ContainerRecreateRequest, view: RequestView, resource_version: str) -> None:
         """Record the view as reported."""
         self._overlays[request.metadata.uid] = _Overlay(view, version(request), int(resource_version or 0))
 
@@ -83,21 +83,23 @@ class Reported:
 class Requests:
     """All requests of one node."""
 
-    def __init__(self, host: Host, copies: Copies[ContainerRecreateRequest], stopper: Stopper) -> None:
-        self._host = host
+    def __init__(
+        self, context: AgentContext, copies: Copies[ContainerRecreateRequest], stopper: ContainerStopper
+    ) -> None:
+        self._context = context
         self._copies = copies
         self._stopper = stopper
-        self._timing = Timing(host.clock)
+        self._timing = Timing(context.clock)
         self._reported = Reported()
         self._refused: dict[str, int] = {}  # uid to the version for which a report was refused
         self._pods: dict[Key, Key] = {}  # request to pod
-        self._work = Work[Key]("recreate", host, self._pass, workers=WORKERS)
+        self._queue = WorkQueue[Key]("recreate", context, self._pass, workers=WORKERS)
         self._log = structlog.get_logger(part="recreate")
         copies.listen(self._changed)
 
     async def run(self) -> None:
         """Work until cancelled."""
-        await self._work.run()
+        await self._queue.run()
 
     def _changed(self, key: Key) -> None:
         request = self._copies.get(key)
@@ -107,7 +109,7 @@ class Requests:
         if request is None:
             self._pods.pop(key, None)
         if pod is not None and self._copies.synced:
-            self._work.add(pod)
+            self._queue.add(pod)
 
     async def _pass(self, pod: Key) -> float | None:
         """Work on the pod's requests until all are waiting."""
@@ -154,20 +156,22 @@ class Requests:
             if left > 0:
                 return left + MARGIN_SECONDS
         try:
-            found = PodContainers(request, self._host.runtimes, self._stopper, self._timing)
-            await found.look()
+            found = PodContainers(request, self._context.runtimes, self._stopper, self._timing)
+            await found.read()
         except NoRuntime as error:
             return await self._report(request, phase=COMPLETED, message=f"failed to find runtime service: {error}")
         return await self._advance(request, view, found)
 
-    async def _advance(self, request: ContainerRecreateRequest, view: View, found: PodContainers) -> float | None:
+    async def _advance(
+        self, request: ContainerRecreateRequest, view: RequestView, found: PodContainers
+    ) -> float | None:
         states = found.states(view.states)
         if states != view.states:
             return await self._report(request, states=states)
-        decided = found.act(states)
+        decided = found.next_step(states)
         if decided.kill:
             self._log.info("stopping", request=request.metadata.name, container=decided.kill)
-            after = await found.kill(decided.kill, states, self._host.reporter)
+            after = await found.kill(decided.kill, states, self._context.reporter)
             return await self._report(request, states=after)
         if decided.states != states:
             return await self._report(request, states=decided.states)
@@ -189,12 +193,12 @@ class Requests:
             uid=meta.uid, resource_version=meta.resource_version, phase=phase, message=message, states=states
         )
         try:
-            answer = await self._host.reporter.send(RECREATE_REQUESTS, meta.namespace, meta.name, report)
-        except Refused as error:
+            answer = await self._context.reporter.send(RECREATE_REQUESTS, meta.namespace, meta.name, report)
+        except ReportRejected as error:
             self._log.info("report refused", request=meta.name, why=str(error))
             self._refused[meta.uid] = version(request)
             return NOW
-        newer = View(phase or view.phase, view.states if states is None else states)
+        newer = RequestView(phase or view.phase, view.states if states is None else states)
         self._reported.accepted(request, newer, answer.resource_version)
         return NOW
 

@@ -12,9 +12,9 @@ import structlog
 
 from flotilla_common.control.priority import PriorityOrder
 from flotilla_common.control.queue import Backoff, KeyedQueue
-from flotilla_nodeagent.channel.reporting import NotTaken
+from flotilla_nodeagent.agent_context import AgentContext
+from flotilla_nodeagent.channel.reporting import ReportNotAccepted
 from flotilla_nodeagent.cri.errors import CriError
-from flotilla_nodeagent.host import Host
 
 K = TypeVar("K", bound=Hashable)
 
@@ -22,16 +22,18 @@ BACKOFF = Backoff(0.5, 50.0)
 """Delay between attempts at a key that failed (nodeagent.md §3.1, §5.3)."""
 
 Do = Callable[[K], Awaitable[float | None]]
-"""Works on a key; returns the seconds until the next time, if any. CriError and NotTaken mean a retry."""
+"""Works on a key; returns the seconds until the next time, if any. CriError and ReportNotAccepted mean a retry."""
 
 
-class Work(Generic[K]):
+class WorkQueue(Generic[K]):
     """A queue and its workers."""
 
-    def __init__(self, name: str, host: Host, do: Do[K], *, workers: int, backoff: Backoff = BACKOFF) -> None:
-        self._clock = host.clock
+    def __init__(
+        self, name: str, context: AgentContext, do: Do[K], *, workers: int, backoff: Backoff = BACKOFF
+    ) -> None:
+        self._clock = context.clock
         order = PriorityOrder[K](slots=workers)  # no worker waits for a slot
-        self._queue = KeyedQueue[K](host.clock, host.entropy, order, backoff)
+        self._queue = KeyedQueue[K](context.clock, context.entropy, order, backoff)
         self._do = do
         self._workers = workers
         self._log = structlog.get_logger(part=name)
@@ -59,7 +61,7 @@ class Work(Generic[K]):
     async def _one(self, key: K) -> None:
         try:
             again = await self._do(key)
-        except (CriError, NotTaken) as error:
+        except (CriError, ReportNotAccepted) as error:
             delay = self._queue.retry(key)
             self._log.info("trying again later", key=str(key), why=str(error), seconds=round(delay, 1))
         except Exception:  # noqa: BLE001 - one bad object must not stop the others

@@ -9,7 +9,7 @@ from flotilla_nodeagent.cri.runtimes import Runtimes
 from flotilla_nodeagent.endpoints import Status
 
 
-class Host(msgspec.Struct, frozen=True, kw_only=True):
+class AgentContext(msgspec.Struct, frozen=True, kw_only=True):
     """The node of the agent, its connection to the bus, and its container runtimes."""
 
     node: str
