@@ -33,22 +33,22 @@ def no_look_at_nodes(patch: pytest.MonkeyPatch) -> None:
 
 def no_wait_for_the_end(patch: pytest.MonkeyPatch) -> None:
     """Create a node's next pod while the last one is still terminating."""
-    look = _Manage.look
+    visit = _Manage.visit
 
     def look_past(step: _Manage, state: NodeState) -> bool:
-        return look(step, msgspec.structs.replace(state, pods=state.living))
+        return visit(step, msgspec.structs.replace(state, pods=state.living))
 
-    patch.setattr(_Manage, "look", look_past)
+    patch.setattr(_Manage, "visit", look_past)
 
 
 def no_look_at_deletions(patch: pytest.MonkeyPatch) -> None:
     """Delete terminating pods again."""
-    look = _Manage.look
+    visit = _Manage.visit
 
     def look_again(step: _Manage, state: NodeState) -> bool:
-        return look(step, msgspec.structs.replace(state, living=state.pods))
+        return visit(step, msgspec.structs.replace(state, living=state.pods))
 
-    patch.setattr(_Manage, "look", look_again)
+    patch.setattr(_Manage, "visit", look_again)
 
 
 def no_derived_names(patch: pytest.MonkeyPatch) -> None:

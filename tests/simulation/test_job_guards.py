@@ -78,7 +78,7 @@ def no_wait_for_pods(patch: pytest.MonkeyPatch) -> None:
     """Complete a job as soon as all its pods exist."""
 
     def is_complete(found: context.PlanContext) -> bool:
-        return not found.survey.waiting
+        return not found.node_view.waiting
 
     patch.setattr(context.PlanContext, "is_complete", property(is_complete))
 

@@ -1,4 +1,4 @@
-"""Every fault at every point of every scenario: a twentieth of them in an ordinary run, all of them in a nightly one."""
+"""Inject faults at every point of every scenario: each twentieth in an ordinary run, all in a nightly run."""
 
 import subprocess
 import sys

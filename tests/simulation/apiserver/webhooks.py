@@ -75,9 +75,9 @@ class Replica:
             loop.create_task(cache.follow(self._api, self._clock), context=Context())
 
     def admitted(self, resource: Resource, document: Json) -> None:
-        """Tell it of an object that it has let through, as `Arming` does."""
-        if resource in self._chain.armed:
-            self._chain.armed[resource].admitted(document)
+        """Tell it of an object that it has let through, as `Activation` does."""
+        if resource in self._chain.rule_sources:
+            self._chain.rule_sources[resource].admitted(document)
 
 
 class _Entry:
