@@ -106,11 +106,11 @@ def no_idempotent_names(patch: pytest.MonkeyPatch) -> None:
     """Give new pods new names in each plan."""
     counter = itertools.count()
 
-    def fresh_ids(owner: ObjectMeta, existing: Iterable[str], taken: Collection[str]) -> Iterator[str]:
+    def new_instance_ids(owner: ObjectMeta, existing: Iterable[str], taken: Collection[str]) -> Iterator[str]:
         del owner, existing
         return (name for name in (suffix(b"", number) for number in counter) if name not in taken)
 
-    patch.setattr(create, "fresh_ids", fresh_ids)
+    patch.setattr(create, "new_instance_ids", new_instance_ids)
 
 
 def absence_for_ever(patch: pytest.MonkeyPatch) -> None:

@@ -91,7 +91,7 @@ def no_memory_of_runs(patch: pytest.MonkeyPatch) -> None:
         found = look(snapshot, now)
         return msgspec.structs.replace(found, last_run=cron_context.latest_run(found.snapshot.children))
 
-    patch.setattr(cron_plan, "look", look_at_children)
+    patch.setattr(cron_plan, "context_of", look_at_children)
 
 
 def no_limit_of_the_missed(patch: pytest.MonkeyPatch) -> None:
