@@ -20,7 +20,7 @@ from flotilla_cli.local.errors import ClusterError
 from flotilla_cli.local.paths import default_state_dir
 from flotilla_cli.local.state import LocalCluster
 from flotilla_common import logs
-from flotilla_common.bus import reading
+from flotilla_common.bus import readonly
 from flotilla_common.bus.interface import BusError
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.permissions import OPERATOR, READER
@@ -129,7 +129,7 @@ def _set_beside(kubeconfig: Path) -> LocalCluster | None:
 def _bus(target: BusTarget) -> NatsBus:
     """Connect as the user whose credentials these are; the file of the read-only user bears its name."""
     if Path(target.nats_creds).name == f"{READER}.seed":
-        return NatsBus(target, name=READER, inbox_prefix=reading.INBOX, api=reading.PREFIX)
+        return NatsBus(target, name=READER, inbox_prefix=readonly.INBOX, api=readonly.PREFIX)
     return NatsBus(target, name=OPERATOR)
 
 

@@ -12,7 +12,7 @@ import nats
 import pytest
 from nats.aio.msg import Msg
 
-from flotilla_common.bus.login import Trust, read_login
+from flotilla_common.bus.credentials import Trust, read_credentials
 from tests.cluster.conftest import Staffed
 from tests.support.cluster import eventually
 from tests.support.pull_jobs import about_image, counts, ended, pull, tag_entry
@@ -125,7 +125,7 @@ async def overheard(staffed: Staffed) -> AsyncGenerator[list[bytes]]:
         said.append(b"\n".join((message.subject.encode(), str(message.headers).encode(), message.data)))
 
     server = staffed.fleet.nats
-    seed = read_login(server.credentials, "flotilla").seed
+    seed = read_credentials(server.credentials, "flotilla").seed
     client = await nats.connect(server.url, nkeys_seed_str=seed, tls=Trust(server.authority))
     try:
         await client.subscribe(">", cb=hear)

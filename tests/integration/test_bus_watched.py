@@ -15,8 +15,8 @@ from nats.aio.client import Client
 
 from flotilla_cli.bus_users import credentials_of
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.bus.credentials import seed_in
 from flotilla_common.bus.interface import BusError, Message
-from flotilla_common.bus.login import seed_in
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.permissions import READER
 from tests.support.broker import people
@@ -273,8 +273,8 @@ async def _the_tricks_are_real(bus: NatsBus, heard: list[Message]) -> None:
     made = msgspec.json.decode(await bus.request("$JS.API.CONSUMER.CREATE.act", msgspec.json.encode(sending), 5))
     await eventually(lambda: any(message.subject.startswith("act.v1.") for message in heard), 20)
     await bus.request(f"$JS.API.CONSUMER.DELETE.act.{made['name']}", b"", 5)
-    await bus.hand_on("$JS.API.DIRECT.GET.act", b'{"last_by_subj":"act.v1.>"}', TARGETS[1])
-    await bus.hand_on("$JS.API.STREAM.INFO.act", b"", TARGETS[0])
+    await bus.forward("$JS.API.DIRECT.GET.act", b'{"last_by_subj":"act.v1.>"}', TARGETS[1])
+    await bus.forward("$JS.API.STREAM.INFO.act", b"", TARGETS[0])
     await eventually(lambda: len(heard) >= 3, 20)
     assert await _stored(bus) == list(TARGETS[:2])
     for stream, subject in zip(STREAMS[:2], TARGETS[:2], strict=True):

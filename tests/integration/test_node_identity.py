@@ -13,8 +13,8 @@ from nats.aio.msg import Msg
 from flotilla_cli.bus_users import BusUsers
 from flotilla_common.api.resources import POD
 from flotilla_common.bus import subjects
+from flotilla_common.bus.credentials import read_credentials
 from flotilla_common.bus.interface import BusError
-from flotilla_common.bus.login import read_login
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock
 from flotilla_common.node.reports import PODS, Answer, FollowAnswer, FollowRequest, PodReport
@@ -63,7 +63,7 @@ class Bus:
     async def intruder(self, node: str, on_error: Callable[[Exception], Awaitable[None]]) -> Client:
         """Connect a plain client with the node's credentials, which may try anything."""
         client = Client()
-        login = read_login(self.files[node])
+        login = read_credentials(self.files[node])
         await client.connect(self.server.url, nkeys_seed_str=login.seed, error_cb=on_error)
         return client
 
@@ -162,7 +162,7 @@ async def test_a_node_cannot_say(bus: Bus, subject: str) -> None:
     await watcher.ensure_stream(subjects.node_stream(POD))
     errors, heard = Errors(), list[Msg]()
     operator = Client()
-    seed = read_login(bus.server.credentials, "flotilla").seed
+    seed = read_credentials(bus.server.credentials, "flotilla").seed
     await operator.connect(bus.server.url, nkeys_seed_str=seed)
 
     async def hear(message: Msg) -> None:

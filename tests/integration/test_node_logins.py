@@ -51,7 +51,7 @@ class Reviews:
         return msgspec.json.encode({"kind": "TokenReview", "status": self.status})
 
 
-class Intake:
+class ObjectDecoder:
     """A nats-server that authenticates the services and delegates the authentication of all others."""
 
     def __init__(self, folder: Path, url: str, issuer: KeyPair) -> None:
@@ -88,7 +88,7 @@ class Intake:
 
 
 @pytest_asyncio.fixture
-async def door(tmp_path: Path) -> AsyncIterator[Intake]:
+async def door(tmp_path: Path) -> AsyncIterator[ObjectDecoder]:
     issuer, port = KeyPair.generate(ACCOUNT), free_ports(1)[0]
     seeds: dict[str, str] = {}
     users = []
@@ -106,7 +106,7 @@ async def door(tmp_path: Path) -> AsyncIterator[Intake]:
     processes.spawn(
         NAME, [str(programs()(NAME)), "--config", str(tmp_path / "nats.conf")], tmp_path / "log", bound=True
     )
-    made = Intake(tmp_path, f"nats://127.0.0.1:{port}", issuer)
+    made = ObjectDecoder(tmp_path, f"nats://127.0.0.1:{port}", issuer)
     watcher = made.bus("watcher", seeds["watcher"])
     await watcher.serve(callout.SUBJECT, "watcher", made.answer)
     jobs = made.bus("jobs", seeds["jobs"])
@@ -122,7 +122,7 @@ async def door(tmp_path: Path) -> AsyncIterator[Intake]:
     await processes.stop([NAME], SystemClock(), grace=0)
 
 
-async def test_a_token_of_an_agents_pod_opens_its_nodes_subjects(door: Intake) -> None:
+async def test_a_token_of_an_agents_pod_opens_its_nodes_subjects(door: ObjectDecoder) -> None:
     agent = door.agent()
     await eventually(lambda: agent.connected)
     assert door.reviews.asked[0] == {"token": "the-token", "audiences": ["flotilla-bus"]}
@@ -134,7 +134,7 @@ async def test_a_token_of_an_agents_pod_opens_its_nodes_subjects(door: Intake) -
 @pytest.mark.parametrize(
     "subject", ["report.v1.node-b_example.pods.x.p", "kube.v1.core.pods.x.p", "$SYS.REQ.USER.AUTH"]
 )
-async def test_it_opens_nothing_else(door: Intake, subject: str) -> None:
+async def test_it_opens_nothing_else(door: ObjectDecoder, subject: str) -> None:
     errors: list[str] = []
 
     async def note(error: Exception) -> None:
@@ -158,7 +158,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("status", REFUSED.values(), ids=REFUSED.keys())
-async def test_tokens_that_open_nothing(door: Intake, status: dict[str, Any]) -> None:
+async def test_tokens_that_open_nothing(door: ObjectDecoder, status: dict[str, Any]) -> None:
     """They are not reviewed again and again either."""
     door.reviews.status = status
     agent = door.agent()
@@ -168,7 +168,7 @@ async def test_tokens_that_open_nothing(door: Intake, status: dict[str, Any]) ->
 
 
 async def test_many_refusals_end_at_the_door_and_tokens_that_were_good_get_in(
-    door: Intake, monkeypatch: pytest.MonkeyPatch
+    door: ObjectDecoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of this comes from one address."""
     agent = door.agent()
@@ -192,7 +192,7 @@ async def test_many_refusals_end_at_the_door_and_tokens_that_were_good_get_in(
     await eventually(lambda: back.connected)
 
 
-async def test_a_client_without_a_token(door: Intake) -> None:
+async def test_a_client_without_a_token(door: ObjectDecoder) -> None:
     stranger = door.bus("stranger")
     assert not stranger.connected
     await SystemClock().sleep(1)
@@ -200,7 +200,7 @@ async def test_a_client_without_a_token(door: Intake) -> None:
     assert door.reviews.asked == []
 
 
-async def test_an_apiserver_that_is_away_lets_nobody_in_until_it_is_back(door: Intake) -> None:
+async def test_an_apiserver_that_is_away_lets_nobody_in_until_it_is_back(door: ObjectDecoder) -> None:
     door.reviews.away = True
     agent = door.agent()
     assert not agent.connected

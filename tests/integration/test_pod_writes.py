@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from flotilla_cloneset.cloneset.revisions import RECIPE
+from flotilla_cloneset.cloneset.revisions import CODEC
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Chain, Intent, Patch
 from flotilla_common.gates import Gates
@@ -19,7 +19,7 @@ from flotilla_common.workload.predicates import is_settled
 from tests.support.cluster import Cluster, control_plane, eventually
 
 CONTEXT = InPlaceContext(
-    recipe=RECIPE,
+    codec=CODEC,
     lifecycle=None,
     gates=Gates.parse("InPlaceWorkloadVerticalScaling=true"),
     server_version="v1.36.3",

@@ -23,7 +23,7 @@ from flotilla_common.api.kinds.resourcedistribution.types import RESOURCE_DISTRI
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import LEASE, NODE, POD, TOKEN_REVIEW, Resource
-from flotilla_common.control.watches import Access
+from flotilla_common.control.watches import AccessRule
 from flotilla_common.settings import Settings
 from tests.simulation.history import Call, History
 from tests.simulation.perturbation.play import undisturbed
@@ -166,7 +166,7 @@ def used(service: str) -> set[Right]:
     return {(VERBS.get(call.verb, call.verb), call.resource, call.subresource, call.namespace) for call in mine}
 
 
-def declared(service: str) -> Iterator[tuple[Right, Access]]:
+def declared(service: str) -> Iterator[tuple[Right, AccessRule]]:
     """Return the rights that the service declares."""
     settings = Settings()
     for access in services()[service]().access:

@@ -200,7 +200,7 @@ class FakeBus:
                     return answer
         raise BusError(f"no responders on {subject}")
 
-    async def hand_on(self, subject: str, data: bytes, reply: str) -> None:
+    async def forward(self, subject: str, data: bytes, reply: str) -> None:
         self.handed_on.append(Message(subject=subject, data=data, reply=reply))
 
     async def serve(self, subject_filter: str, queue: str, on_request: OnRequest) -> Follow:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flotilla_cli.bus_users import credentials_of
-from flotilla_common.bus import reading
+from flotilla_common.bus import readonly
 from flotilla_common.bus.permissions import READER
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.nats import NatsServer
@@ -24,7 +24,7 @@ class StockClient:
         self._program = str(program)
         self._env = {**os.environ, "XDG_CONFIG_HOME": str(folder), "NO_COLOR": "1"}
         seed = credentials_of(Path(server.credentials), READER)
-        prefixes = ("--js-api-prefix", reading.PREFIX, "--inbox-prefix", reading.INBOX)
+        prefixes = ("--js-api-prefix", readonly.PREFIX, "--inbox-prefix", readonly.INBOX)
         self.run("context", "add", "flotilla", "--server", server.url, "--nkey", str(seed), *prefixes, "--select")
 
     def said(self, *arguments: str, seconds: float = 10) -> tuple[int, str]:

@@ -31,7 +31,7 @@ from flotilla_cli.options import cluster_options
 from flotilla_cli.services import bus_permissions
 from flotilla_common.api.documents import Json, member, strings
 from flotilla_common.api.resources import CONFIG_MAP, SECRET, Resource
-from flotilla_common.bus.login import seed_in
+from flotilla_common.bus.credentials import seed_in
 from flotilla_common.bus.tokens import ACCOUNT, KeyPair
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.kube.interface import Api, ApiError

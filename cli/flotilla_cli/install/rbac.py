@@ -19,7 +19,7 @@ from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.api.resources import SECRET
 from flotilla_common.api.webhooks import COUNTED_LABEL
-from flotilla_common.control.watches import Access
+from flotilla_common.control.watches import AccessRule
 from flotilla_common.gates import Gates
 
 NAMESPACE = "kruise-system"
@@ -102,7 +102,7 @@ def _roles_of(kind: Kind) -> Iterator[Json]:
         yield role(f"kruise-{kind.singular}-{who}-role", rules)
 
 
-def _access() -> dict[str, tuple[Access, ...]]:
+def _access() -> dict[str, tuple[AccessRule, ...]]:
     return {service.name: service.access for service in load_all() if service.access}
 
 
@@ -135,7 +135,7 @@ def _distributing() -> list[Json]:
     return [role(DISTRIBUTION, rules), binding(DISTRIBUTION, DISTRIBUTION, [_DISTRIBUTING])]
 
 
-def _of_secrets(service: str, access: Access) -> bool:
+def _of_secrets(service: str, access: AccessRule) -> bool:
     return service == _DISTRIBUTING and access.resource == SECRET and not access.namespace
 
 
@@ -152,7 +152,7 @@ def _in_namespaces() -> Iterable[Json]:
                 yield binding(f"{name}-rolebinding", f"{name}-role", [service], namespace)
 
 
-def _rules(access: Iterable[Access]) -> list[Json]:
+def _rules(access: Iterable[AccessRule]) -> list[Json]:
     """Return one rule for each group, set of verbs and set of names, so that a role reads like a table."""
     verbs: dict[tuple[str, str, tuple[str, ...]], set[str]] = defaultdict(set)
     for one in access:

@@ -14,7 +14,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.kube.reflector import decode_head
-from flotilla_common.mirror.intake import Intake
+from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.table import Indexer, Table, version_of
 
 T = TypeVar("T", bound=Object)
@@ -24,8 +24,8 @@ class RecordedTables:
     """Supplies the tables of a gatherer in a replay."""
 
     def __init__(self, messages: Iterable[Recorded]) -> None:
-        self._intakes: dict[str, Intake[Any]] = {}  # by the resource's id
-        self._by_kind: dict[str, Intake[Any]] = {}
+        self._decoders: dict[str, ObjectDecoder[Any]] = {}  # by the resource's id
+        self._by_kind: dict[str, ObjectDecoder[Any]] = {}
         self._versions = {
             (message.subject, message.headers.get(subjects.RV, "")): message
             for message in messages
@@ -37,57 +37,57 @@ class RecordedTables:
         """Add a table of the resource's objects."""
         table = Table[T](indexes)
         table.listen(self._count)
-        self._intakes[resource.id] = self._by_kind[resource.kind] = Intake(resource, kind, table)
+        self._decoders[resource.id] = self._by_kind[resource.kind] = ObjectDecoder(resource, kind, table)
         return table
 
     def take(self, recorded: Recorded) -> bool:
         """Apply a message of the watcher's. Return whether it changed a table."""
-        intake = self._intake(recorded)
-        if intake is None:
+        decoder = self._decoder(recorded)
+        if decoder is None:
             return False
         before, message = self._changes, recorded.message()
         if recorded.headers.get(subjects.OP) != subjects.DELETED:
-            intake.take(message.data)
+            decoder.take(message.data)
         elif message.data:
-            intake.drop(decode_head(message.data).metadata)
+            decoder.drop(decode_head(message.data).metadata)
         return self._changes > before
 
     def readable(self, subject: ObjectRef) -> bool:
         """Report whether the object's newest version could be decoded; no service plans with an older one."""
-        return subject.uid not in self._intakes[subject.resource.id].undecodable
+        return subject.uid not in self._decoders[subject.resource.id].undecodable
 
     def lacks(self, recorded: Recorded) -> bool:
         """Report whether the message is the watcher's and newer than the tables."""
-        intake = self._intake(recorded)
-        if intake is None:
+        decoder = self._decoder(recorded)
+        if decoder is None:
             return False
-        held = intake.table.by_uid(recorded.headers.get(subjects.UID, ""))
+        held = decoder.table.by_uid(recorded.headers.get(subjects.UID, ""))
         if held is None:
             return recorded.headers.get(subjects.OP) != subjects.DELETED
         return version_of(held) < int(recorded.headers.get(subjects.RV) or 0)
 
     def wrote(self, act: Act) -> bool:
         """Apply the result of a write. Return False if the file does not hold that version."""
-        intake = self._by_kind.get(act.kind)
-        if intake is None or act.outcome != "Ok":
+        decoder = self._by_kind.get(act.kind)
+        if decoder is None or act.outcome != "Ok":
             return True
-        subject = subjects.kube(intake.resource, act.namespace, act.name)
+        subject = subjects.kube(decoder.resource, act.namespace, act.name)
         left = self._versions.get((subject, act.resource_version))
         if act.action == "delete" and (left is None or "deletionTimestamp" not in left.body.get("metadata", {})):
-            held = intake.table.get(act.namespace, act.name)
+            held = decoder.table.get(act.namespace, act.name)
             if held is not None:
-                intake.table.remove(act.namespace, act.name, held.metadata.uid)
+                decoder.table.remove(act.namespace, act.name, held.metadata.uid)
             return True
         if left is not None and left.headers.get(subjects.OP) != subjects.DELETED:
             self.take(left)
         return left is not None or not act.resource_version
 
-    def _intake(self, recorded: Recorded) -> Intake[Any] | None:
+    def _decoder(self, recorded: Recorded) -> ObjectDecoder[Any] | None:
         """Return the intake for the message; None for other messages, and objects that the bus only names."""
         if not recorded.subject.startswith("kube.v1.") or subjects.names_only(recorded.headers):
             return None
         _, _, group, plural, *_ = recorded.subject.split(".")
-        return self._intakes.get(f"{group}.{plural}")
+        return self._decoders.get(f"{group}.{plural}")
 
     def _count(self, old: object, new: object) -> None:
         self._changes += 1

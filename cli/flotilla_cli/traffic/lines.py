@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from flotilla_common.api.differences import changed_paths
-from flotilla_common.api.discreet import change_text
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
 from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.redaction import change_text
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
 from flotilla_common.control.plan import State

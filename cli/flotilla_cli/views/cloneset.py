@@ -7,7 +7,7 @@ from flotilla_cli.views.kindview import KindView
 from flotilla_cli.views.progress import numbers_of_pods, progress_of_pods
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet, RollingUpdate
 from flotilla_common.api.rollout import Lifecycle
-from flotilla_common.workload.recipe import belongs
+from flotilla_common.workload.revision_codec import belongs
 
 
 def clone_set(raw: bytes | msgspec.Raw) -> Workload:

@@ -15,7 +15,7 @@ from flotilla_common.api.resources import POD
 from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.placement import Placement
-from flotilla_common.workload.recipe import belongs
+from flotilla_common.workload.revision_codec import belongs
 
 _DIGITS = re.compile(r"(\d+)")
 

@@ -32,7 +32,7 @@ from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.permissions import Permissions
 from flotilla_common.clock import Clock, Entropy, SystemClock, SystemEntropy
 from flotilla_common.control.spec import Component
-from flotilla_common.control.watches import Access
+from flotilla_common.control.watches import AccessRule
 from flotilla_common.gates import Gates
 from flotilla_common.health import Health, PortTaken
 from flotilla_common.kube.client import KubeClient
@@ -133,7 +133,7 @@ class Service(msgspec.Struct, frozen=True):
     run: Callable[[Context], Awaitable[None]]
     components: tuple[Component, ...] = ()
     """The components of a service of controllers."""
-    access: tuple[Access, ...] = ()
+    access: tuple[AccessRule, ...] = ()
     """The access to the apiserver that it needs."""
     permissions: Permissions | None = None
     """The subjects on the bus that it may publish and subscribe to; None: no own ones (node agents)."""

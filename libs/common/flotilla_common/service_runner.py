@@ -32,7 +32,7 @@ from flotilla_common.control.shards import Shards
 from flotilla_common.control.spec import Component, ControllerSpec, Gatherer, Responder
 from flotilla_common.kube.installed import until_installed
 from flotilla_common.live import LiveContext
-from flotilla_common.mirror.intake import OnUndecodable, Undecodable
+from flotilla_common.mirror.decoder import OnUndecodable, Undecodable
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.service import Context, Service
 

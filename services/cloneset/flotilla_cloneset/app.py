@@ -5,7 +5,7 @@ from functools import cache
 from prometheus_client import REGISTRY
 
 from flotilla_cloneset.cloneset.controller import CONTROLLER
-from flotilla_common.bare_counter import BareCounter
+from flotilla_common.legacy_counter import LegacyCounter
 from flotilla_common.service import Service, run_alone
 from flotilla_common.service_runner import controller_service
 
@@ -28,4 +28,4 @@ def export_scale_expectation_leakage() -> None:
     """Export `cloneset_scale_expectation_leakage` (install.md §10), once per process. It is always 0."""
     # The mirror shows our own writes at once, so there are no expectations that could leak.
     text = "Expectations of the reference that were never met; always 0."
-    BareCounter("cloneset_scale_expectation_leakage", text, ("namespace", "name"), REGISTRY).count("", "", by=0)
+    LegacyCounter("cloneset_scale_expectation_leakage", text, ("namespace", "name"), REGISTRY).count("", "", by=0)

@@ -9,11 +9,11 @@ from functools import partial
 
 from aiohttp import web
 
-from flotilla_common.access import reading
+from flotilla_common.access import read_rules
 from flotilla_common.bus.permissions import mirror_permissions
 from flotilla_common.health import listen
 from flotilla_common.kube.installed import until_installed
-from flotilla_common.mirror.intake import Undecodable
+from flotilla_common.mirror.decoder import Undecodable
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.service import Context, Service, run_alone
 from flotilla_statemetrics.catalogue import KINDS, RESOURCES
@@ -56,7 +56,7 @@ def _note(context: Context, found: Undecodable) -> None:
 
 def service() -> Service:
     """Return the service, for `flotilla run` and for its own process."""
-    return Service(NAME, run, access=reading(RESOURCES), permissions=mirror_permissions(NAME, RESOURCES))
+    return Service(NAME, run, access=read_rules(RESOURCES), permissions=mirror_permissions(NAME, RESOURCES))
 
 
 def main() -> int:

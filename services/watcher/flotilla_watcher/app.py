@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from flotilla_common.access import LEASES, reading
+from flotilla_common.access import LEASES, read_rules
 from flotilla_common.api.resources import TOKEN_REVIEW, Resource
 from flotilla_common.bus.permissions import publisher_permissions
 from flotilla_common.control.leases import LeaseTerms
 from flotilla_common.control.shards import Shards
-from flotilla_common.control.watches import Access
+from flotilla_common.control.watches import AccessRule
 from flotilla_common.installed import published
 from flotilla_common.mirror.table import VersionsWentBack
 from flotilla_common.node.reports import FOLLOW
@@ -119,7 +119,11 @@ def service(resources: Sequence[Resource] | None = None) -> Service:
     return Service(
         "watcher",
         partial(run, resources=wanted),
-        access=(*reading(wanted), Access(TOKEN_REVIEW, ("create",)), LEASES),  # a review authenticates a node agent
+        access=(
+            *read_rules(wanted),
+            AccessRule(TOKEN_REVIEW, ("create",)),
+            LEASES,
+        ),  # a review authenticates a node agent
         permissions=publisher_permissions("watcher", (FOLLOW,)),
     )
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 import structlog
 
 from flotilla_common.api.admission.review import Answer, Request, identity
-from flotilla_common.api.discreet import told_changes
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.kind import Kind
+from flotilla_common.api.redaction import redacted_changes
 from flotilla_common.api.webhooks import paths
 from flotilla_common.clock import Clock
 from flotilla_common.control.journal import Admission, Journal
@@ -62,7 +62,7 @@ class Audit:
 
     def _tell(self, kind: Kind, request: Request, answer: Answer, seconds: float) -> None:
         before, after = request.old_object or {}, request.object or {}
-        reported = told_changes(before, after, values=not kind.confidential) if before and after else []
+        reported = redacted_changes(before, after, values=not kind.confidential) if before and after else []
         if before and after and answer.allowed and not self._matters(kind, request, reported):
             return
         namespace, name = identity(after or before, request)

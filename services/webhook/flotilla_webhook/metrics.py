@@ -4,7 +4,7 @@ from functools import cache
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 
-from flotilla_common.bare_counter import BareCounter
+from flotilla_common.legacy_counter import LegacyCounter
 
 
 class Metrics:
@@ -27,14 +27,16 @@ class Metrics:
             "flotilla_webhook_certificate_end_seconds", "When the certificate ends (Unix time).", registry=registry
         )
         who = "username"
-        self.namespaces = BareCounter(
+        self.namespaces = LegacyCounter(
             "namespace_deletion_protection", "Refused deletions of namespaces.", ("name", who), registry
         )
-        self.definitions = BareCounter("crd_deletion_protection", "Refused deletions of CRDs.", ("name", who), registry)
-        self.workloads = BareCounter(
+        self.definitions = LegacyCounter(
+            "crd_deletion_protection", "Refused deletions of CRDs.", ("name", who), registry
+        )
+        self.workloads = LegacyCounter(
             "workload_deletion_protection", "Refused deletions of workloads.", ("kind_namespace_name", who), registry
         )
-        self.budgets = BareCounter(
+        self.budgets = LegacyCounter(
             "pod_unavailable_budget",
             "Deletions, evictions and updates of pods that a budget refused.",
             ("kind_namespace_name", who),

@@ -13,8 +13,8 @@ import structlog
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error, identity
 from flotilla_common.api.documents import Json, mappings, member, strings, text
 from flotilla_common.api.webhooks import DELETE_PROTECTION
-from flotilla_common.bare_counter import BareCounter
 from flotilla_common.gates import Gates
+from flotilla_common.legacy_counter import LegacyCounter
 from flotilla_webhook.live_counts import CountError, LiveCounts
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.wire import Handler
@@ -72,7 +72,7 @@ class Protection(msgspec.Struct, frozen=True):
         """Check a Service or Ingress: only Always, no metric, no record."""
         return await self._decide(request, None, None)
 
-    async def _decide(self, request: Request, cascading: Check | None, counter: BareCounter | None) -> Answer:
+    async def _decide(self, request: Request, cascading: Check | None, counter: LegacyCounter | None) -> Answer:
         old = request.old_object
         if request.operation != "DELETE" or request.sub_resource or old is None:
             return ALLOWED
@@ -90,7 +90,7 @@ class Protection(msgspec.Struct, frozen=True):
             self._count(request, old, counter)
         return error(403, why)
 
-    def _count(self, request: Request, old: Json, counter: BareCounter) -> None:
+    def _count(self, request: Request, old: Json, counter: LegacyCounter) -> None:
         namespace, name = identity(old, request)
         kind, user = request.kind.kind, request.user_info.username
         series = f"{kind}_{namespace}_{name}" if counter is self.metrics.workloads else name

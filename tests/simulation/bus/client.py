@@ -157,7 +157,7 @@ class SimulatedBus:
     async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
         return await self._requests.ask(subject, data, timeout)
 
-    async def hand_on(self, subject: str, data: bytes, reply: str) -> None:
+    async def forward(self, subject: str, data: bytes, reply: str) -> None:
         message = Message(subject=subject, data=data, reply=reply)
         self._connection.post(Way.SOON, subject, lambda: self._server.accept(message))
 

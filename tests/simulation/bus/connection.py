@@ -2,7 +2,7 @@
 
 What a process sends leaves it at once and travels outside of its domain: it arrives even if the process dies or sleeps
 meanwhile. What comes back becomes a step of the process. Times are those of the real client (bus.connection,
-bus.replies).
+bus.requests).
 """
 
 import asyncio

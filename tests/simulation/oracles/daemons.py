@@ -12,7 +12,7 @@ from flotilla_common.api.documents import member
 from flotilla_common.api.keys import SPECIFIED_DELETE_LABEL
 from flotilla_common.api.resources import EVENT, NODE, POD
 from flotilla_common.control.plan import Json
-from flotilla_common.workload.recipe import belongs
+from flotilla_common.workload.revision_codec import belongs
 from tests.simulation.oracles.availability import images
 from tests.simulation.oracles.node_history import DaemonSetHistory, Timeline, is_doubled, is_down, node_of
 from tests.simulation.oracles.population import PREPARING_DELETE

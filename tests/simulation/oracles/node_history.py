@@ -8,7 +8,7 @@ import msgspec
 
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
-from flotilla_common.workload.recipe import belongs
+from flotilla_common.workload.revision_codec import belongs
 from tests.simulation.oracles.population import PREPARING_DELETE
 from tests.simulation.oracles.view import View, Workload
 

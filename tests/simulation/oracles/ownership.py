@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import CLAIM, POD, REVISION
 from flotilla_common.control.plan import Json
-from flotilla_common.workload.recipe import belongs
+from flotilla_common.workload.revision_codec import belongs
 from tests.simulation.oracles.view import Commit, View
 
 DEPENDENTS = (POD, CLAIM, REVISION)

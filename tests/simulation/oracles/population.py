@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
-from flotilla_common.workload.recipe import belongs
+from flotilla_common.workload.revision_codec import belongs
 from tests.simulation.oracles.view import Commit, View, Workload, instance_of
 
 PREPARING_DELETE = "PreparingDelete"

@@ -10,7 +10,7 @@ from flotilla_common.api.resources import NODE, POD, REVISION, Resource
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Json
 from flotilla_common.workload.predicates import is_serving
-from flotilla_common.workload.recipe import belongs
+from flotilla_common.workload.revision_codec import belongs
 from tests.simulation.oracles.daemons import Daemons
 from tests.simulation.oracles.node_history import node_of
 from tests.simulation.oracles.terms import PerNode, Terms

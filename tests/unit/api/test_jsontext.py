@@ -14,7 +14,7 @@ from flotilla_common.api.kinds.sidecarset.records import records
 from flotilla_common.api.kinds.sidecarset.types import MERGE_PATCH_JSON, PatchPodMetadata
 from flotilla_common.api.podtemplate import canonical_template
 from flotilla_common.workload.placement import Placement, StrictPlacement
-from flotilla_common.workload.recipe import canonical_template_data
+from flotilla_common.workload.revision_codec import canonical_template_data
 
 
 def deep(levels: int) -> str:

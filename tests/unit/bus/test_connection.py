@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from flotilla_common.bus import connection as connections
 from flotilla_common.bus.connection import Connection, OpenBusError
-from flotilla_common.bus.login import authority_of
+from flotilla_common.bus.credentials import authority_of
 from flotilla_common.clock import SystemClock
 from tests.support.certificates import Authority
 from tests.support.cluster import eventually

@@ -10,7 +10,7 @@ import pytest
 
 from flotilla_cli.services import bus_permissions
 from flotilla_common.bus import callout
-from flotilla_common.bus.login import Login, read_login
+from flotilla_common.bus.credentials import BusCredentials, read_credentials
 from flotilla_common.bus.permissions import (
     OPERATOR,
     READER,
@@ -62,7 +62,7 @@ def test_tokens_are_verified() -> None:
 def test_credentials_are_told_apart(tmp_path: Path, content: str, kind: str) -> None:
     file = tmp_path / "creds"
     file.write_text(content)
-    login = read_login(str(file))
+    login = read_credentials(str(file))
     match kind:
         case "seed":
             assert login.seed == SEED
@@ -77,17 +77,17 @@ def test_credentials_are_told_apart(tmp_path: Path, content: str, kind: str) -> 
 
 def test_a_folder_has_a_file_per_service(tmp_path: Path) -> None:
     (tmp_path / "jobs.seed").write_text(SEED)
-    assert read_login(str(tmp_path), "jobs").seed == SEED
+    assert read_credentials(str(tmp_path), "jobs").seed == SEED
     with pytest.raises(FileNotFoundError):
-        read_login(str(tmp_path), "watcher")
-    assert read_login("") == Login()
+        read_credentials(str(tmp_path), "watcher")
+    assert read_credentials("") == BusCredentials()
 
 
 @pytest.mark.parametrize("content", ["", "two words"])
 def test_what_is_no_credentials(tmp_path: Path, content: str) -> None:
     (tmp_path / "creds").write_text(content)
     with pytest.raises(ValueError, match="holds neither"):
-        read_login(str(tmp_path / "creds"))
+        read_credentials(str(tmp_path / "creds"))
 
 
 @pytest.mark.parametrize("name", ["", "*", ">", "a b", "a_b", "A", "a.", "-a", "a\nb", "n1.>", "x" * 254])

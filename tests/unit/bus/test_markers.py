@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from flotilla_common.bus.interface import Message
-from flotilla_common.bus.markers import Awaited
+from flotilla_common.bus.markers import MarkerGate
 from flotilla_common.bus.subjects import LISTING, SYNCED, Marker
 
 
@@ -13,13 +13,13 @@ def counted(*stream: str | int) -> list[int]:
 
     A message is written as its number of pending messages, a marker also with its state.
     """
-    awaited, found = Awaited(), []
+    gate, found = MarkerGate(), []
     for index, word in enumerate(stream):
         state, _, pending = str(word).rpartition(" ")
         message = Message(subject="s", data=msgspec.json.encode(Marker(epoch="e", state=state)), pending=int(pending))
         if state:
-            awaited.note(message)
-        if awaited.due(message) is not None:
+            gate.note(message)
+        if gate.due(message) is not None:
             found.append(index)
     return found
 
@@ -44,7 +44,7 @@ def test_when_it_counts(stream: list[str | int], after: list[int]) -> None:
 
 
 def test_what_is_read_again_brings_its_own() -> None:
-    awaited = Awaited()
-    awaited.note(Message(subject="s", data=msgspec.json.encode(Marker(epoch="e", state=SYNCED)), pending=3))
-    awaited.forget()
-    assert awaited.due(Message(subject="s", data=b"", pending=0)) is None
+    gate = MarkerGate()
+    gate.note(Message(subject="s", data=msgspec.json.encode(Marker(epoch="e", state=SYNCED)), pending=3))
+    gate.forget()
+    assert gate.due(Message(subject="s", data=b"", pending=0)) is None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_common.bus.login import Trust
+from flotilla_common.bus.credentials import Trust
 from tests.support.certificates import Authority
 
 

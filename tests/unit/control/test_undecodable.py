@@ -11,7 +11,7 @@ from flotilla_common.control import undecodable
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.shards import Shards
-from flotilla_common.mirror.intake import Intake, Undecodable
+from flotilla_common.mirror.decoder import ObjectDecoder, Undecodable
 from flotilla_common.mirror.table import Table
 from tests.unit.control.fakes import ManualClock, NoChance, ScriptedApi, SilentBus
 
@@ -48,8 +48,8 @@ UNREADABLE = [
 ]
 
 
-def door() -> tuple[Intake[CloneSet], list[Undecodable]]:
-    made, undecodable = Intake(CLONE_SET, CloneSet, Table[CloneSet]()), list[Undecodable]()
+def door() -> tuple[ObjectDecoder[CloneSet], list[Undecodable]]:
+    made, undecodable = ObjectDecoder(CLONE_SET, CloneSet, Table[CloneSet]()), list[Undecodable]()
     made.listen(undecodable.append)
     return made, undecodable
 

@@ -10,7 +10,7 @@ from flotilla_cli.bus_users import BusUsers
 from flotilla_cli.local.errors import ClusterError
 from flotilla_cli.main import main
 from flotilla_cli.services import bus_permissions
-from flotilla_common.bus.login import read_login
+from flotilla_common.bus.credentials import read_credentials
 from flotilla_common.bus.tokens import KeyPair
 from flotilla_common.clock import SystemClock
 from flotilla_common.settings import Settings
@@ -27,7 +27,7 @@ def test_credentials_of_a_node(tmp_path: Path) -> None:
     assert run("n1", "-o", str(file), "--nats-dir", str(folder)) == (0, f"{file}\n")
     assert file.stat().st_mode & 0o777 == 0o600
     assert (folder / "tls" / "ca.crt").read_text() in file.read_text()
-    public = KeyPair(read_login(str(file)).seed or "").public
+    public = KeyPair(read_credentials(str(file)).seed or "").public
     conf = BusUsers(folder).configuration.read_text()
     assert (
         f'{{ nkey: {public}, permissions: {{ publish: {{ allow: ["report.v1.n1.>","heartbeat.v1.nodeagent.n1"] }}'

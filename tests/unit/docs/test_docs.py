@@ -49,7 +49,7 @@ SOURCES = {
 }
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-_METRICS = ("Counter", "Gauge", "GaugeMetricFamily", "Histogram", "BareCounter")
+_METRICS = ("Counter", "Gauge", "GaugeMetricFamily", "Histogram", "LegacyCounter")
 
 
 def named(path: Path) -> str:

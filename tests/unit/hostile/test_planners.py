@@ -13,7 +13,7 @@ from flotilla_common.control.keystate import Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch
 from flotilla_common.installed import installed_components
-from flotilla_common.mirror.intake import Intake
+from flotilla_common.mirror.decoder import ObjectDecoder
 from tests.support.controller_context import FakeContext
 from tests.support.hostile.amount import amount
 from tests.support.hostile.stored import Stored
@@ -57,7 +57,7 @@ def problems_of(controller: ControllerSpec[Any, Any], seed: int) -> Iterator[str
 
 def _taken(context: FakeContext, watch: Watch[Any], raw: bytes) -> Iterator[str]:
     """Take the object in. One that does not fit its type is set aside, as it should be; nothing else may fail."""
-    intake = Intake(watch.resource, watch.type, context.table(watch))
-    intake.take(raw)
-    failures = (one.error for one in intake.undecodable.values() if one.error.partition(": ")[0].endswith("Error"))
+    decoder = ObjectDecoder(watch.resource, watch.type, context.table(watch))
+    decoder.take(raw)
+    failures = (one.error for one in decoder.undecodable.values() if one.error.partition(": ")[0].endswith("Error"))
     yield from (f"taking in a {watch.resource.kind}: {error}" for error in failures)

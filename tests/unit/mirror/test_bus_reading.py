@@ -8,7 +8,7 @@ from flotilla_common.api.resources import POD
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.mirror.bus_source import FETCH_SECONDS
-from flotilla_common.mirror.intake import Intake
+from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.table import Table
 from tests.unit.mirror.test_mirror import SPEC, Bench, Thing, body
 
@@ -111,12 +111,12 @@ async def test_after_a_reset_the_same_epoch_is_taken_as_a_whole_again() -> None:
     assert bench.held == {"a": "1"}
 
 
-def intake() -> Intake[Thing]:
-    return Intake(POD, Thing, Table[Thing]())
+def decoder() -> ObjectDecoder[Thing]:
+    return ObjectDecoder(POD, Thing, Table[Thing]())
 
 
 def test_a_deletion_takes_its_own_object_only() -> None:
-    made = intake()
+    made = decoder()
     made.take(body("a", 5, uid="second"))
     made.drop(HeadMeta(name="a", namespace="ns", uid="first", resource_version="9"))
     assert len(made.table) == 1
@@ -129,7 +129,7 @@ def test_a_deletion_takes_its_own_object_only() -> None:
 
 
 def test_what_cannot_be_decoded_is_forgotten_with_its_object() -> None:
-    made = intake()
+    made = decoder()
     made.take(body("a", 5, size="wrong"))
     assert made.undecodable.keys() == {"u-a"}
     made.drop(HeadMeta(name="a", namespace="ns", uid="u-other"))
@@ -139,7 +139,7 @@ def test_what_cannot_be_decoded_is_forgotten_with_its_object() -> None:
 
 
 def test_what_cannot_be_decoded_says_what_it_is() -> None:
-    made = intake()
+    made = decoder()
     heard: list[tuple[object, ...]] = []
     made.listen(lambda one: heard.append((one.resource, one.namespace, one.name, one.uid, one.version)))
     made.take(body("a", 5, size="wrong"))
@@ -149,7 +149,7 @@ def test_what_cannot_be_decoded_says_what_it_is() -> None:
 
 
 def test_a_complete_list_forgets_what_it_lacks_up_to_its_version() -> None:
-    made = intake()
+    made = decoder()
     for name, version in (("a", 5), ("b", 6), ("c", 7)):
         made.take(body(name, version, size="wrong"))
     made.forget_unlisted({"u-a"}, 6)

@@ -33,7 +33,7 @@ async def test_a_mirror_shows_what_it_holds_and_how_fresh_that_is() -> None:
     names = ("objects", "undecodable_objects", "lag_seconds", "direct")
     assert [shown(name) for name in names] == [2.0, 1.0, 5.0, 0.0]
     bench.clock.time += 25.0
-    await bench.feed.tend()
+    await bench.feed.tick()
     assert shown("direct") == 1.0
     await bench.feed.stop()
 
@@ -112,14 +112,14 @@ async def test_the_fallback_begins_with_the_second_that_was_agreed_and_ends_with
     bench = await started()
     await bench.publish("e1", 10, body("a", 1))
     bench.clock.time += 29.0
-    await bench.feed.tend()
+    await bench.feed.tick()
     assert not bench.feed.direct
     bench.clock.time += 1.0
-    await bench.feed.tend()
+    await bench.feed.tick()
     assert bench.feed.direct
     assert not bench.feed.synced, "the direct source has not listed yet"
     await bench.mark("synced", 11)
-    await bench.feed.tend()
+    await bench.feed.tick()
     assert not bench.feed.direct
     assert bench.feed.synced
 
@@ -129,7 +129,7 @@ async def test_a_bus_that_is_whole_but_was_never_synced_is_not_trusted() -> None
     bench.clock.time += 20.0
     await bench.mark("listing")
     bench.clock.time += 10.0
-    await bench.feed.tend()
+    await bench.feed.tick()
     assert bench.feed.direct
     await bench.feed.stop()
 
@@ -138,7 +138,7 @@ async def test_a_source_that_falls_back_says_when_it_is_synced() -> None:
     bench = await started()
     bench.api.objects["a"] = body("a", 1)
     bench.clock.time += 30.0
-    await bench.feed.tend()
+    await bench.feed.tick()
     await bench.mirror.synced(1.0)
     assert bench.held == {"a": "1"}
     await bench.feed.stop()

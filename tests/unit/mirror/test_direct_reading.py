@@ -11,8 +11,8 @@ from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.bus.interface import Bus
 from flotilla_common.kube.interface import PAGE_SIZE, Api, ApiError, Page, WatchEvent
 from flotilla_common.kube.reflector import HeadMeta
+from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.direct_source import DirectSource
-from flotilla_common.mirror.intake import Intake
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.table import Table
 from tests.support.fake_bus import FakeBus
@@ -34,9 +34,9 @@ class Sourced:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.table = Table[Thing]()
-        self.intake = Intake(POD, Thing, self.table)
+        self.decoder = ObjectDecoder(POD, Thing, self.table)
         self.synced = 0
-        self.source = DirectSource(cast("Api", None), self.intake, self.clock, self._on_synced, "ns")
+        self.source = DirectSource(cast("Api", None), self.decoder, self.clock, self._on_synced, "ns")
 
     def _on_synced(self) -> None:
         self.synced += 1
@@ -81,15 +81,15 @@ async def test_a_list_without_a_version_takes_nothing_away() -> None:
 
 async def test_what_cannot_be_read_is_gone_when_the_next_list_lacks_it() -> None:
     made = Sourced()
-    made.intake.take(raw("odd", 5, size="wrong"))
+    made.decoder.take(raw("odd", 5, size="wrong"))
     await made.list(4)
-    assert made.intake.undecodable.keys() == {"u-odd"}
+    assert made.decoder.undecodable.keys() == {"u-odd"}
     await made.source.listing()
     await made.source.listed(head("odd", 5), raw("odd", 5, size="wrong"))
     await made.source.complete("9")
-    assert made.intake.undecodable.keys() == {"u-odd"}
+    assert made.decoder.undecodable.keys() == {"u-odd"}
     await made.list(9)
-    assert not made.intake.undecodable
+    assert not made.decoder.undecodable
 
 
 async def test_events_move_the_table_and_prove_that_it_is_up_to_date() -> None:
@@ -105,21 +105,21 @@ async def test_events_move_the_table_and_prove_that_it_is_up_to_date() -> None:
     ):
         made.clock.time = float(at)
         await step
-        assert made.source.heard == at
+        assert made.source.last_update == at
     assert made.held == {}
     made.clock.time = 9.0
     await made.list(20)
-    assert made.source.heard == 9.0
+    assert made.source.last_update == 9.0
 
 
 async def test_trouble_is_no_proof_of_being_up_to_date() -> None:
     made = Sourced()
     await made.source.stop()  # not begun: nothing to stop
     await made.source.start()
-    began = made.source.heard
+    began = made.source.last_update
     made.clock.time += 5.0
     made.source.state("the apiserver is unreachable")
-    assert made.source.heard == began
+    assert made.source.last_update == began
     await made.source.stop()
 
 
@@ -271,13 +271,13 @@ async def test_a_watch_that_ended_begins_again_and_counts_as_broken_until_it_wor
     await feed.start()
     for _ in range(3):
         await asyncio.sleep(0)
-    await feed.tend()
+    await feed.tick()
     mirror._look()
     assert health.broken == "pods: KeyError: 'metadata'"
     api.broken = False
     for _ in range(20):
         await asyncio.sleep(0)
-        await feed.tend()
+        await feed.tick()
     mirror._look()
     assert health.broken == ""
     assert feed.synced

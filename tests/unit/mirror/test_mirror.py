@@ -234,17 +234,17 @@ async def test_direct_reads(bench: Bench) -> None:
 async def test_silence_of_the_bus_starts_the_direct_source_and_its_return_stops_it(bench: Bench) -> None:
     await bench.publish("e1", 10, body("a", 1))
     bench.clock.time = 29
-    await bench.feed.tend()
+    await bench.feed.tick()
     assert not bench.feed.direct
     bench.clock.time = 31
     bench.api.objects = {"b": body("b", 50)}
-    await bench.feed.tend()
+    await bench.feed.tick()
     for _ in range(20):
         await asyncio.sleep(0)
     assert bench.feed.direct
     assert bench.held == {"b": "50"}
     await bench.mark("synced", 60)
-    await bench.feed.tend()
+    await bench.feed.tick()
     assert not bench.feed.direct
     await bench.feed.stop()
 
@@ -253,12 +253,12 @@ async def test_a_whole_but_silent_bus_counts_as_long_as_the_marker_is_fresh(benc
     for second in range(0, 100, 5):
         bench.clock.time = float(second)
         await bench.mark("synced", second)
-        await bench.feed.tend()
+        await bench.feed.tick()
     assert not bench.feed.direct
     assert bench.mirror.lag(POD) < 5
     bench.bus.follows[0].healthy = False
     bench.clock.time = 140.0
-    await bench.feed.tend()
+    await bench.feed.tick()
     assert bench.feed.direct
     await bench.feed.stop()
 
@@ -279,7 +279,7 @@ async def test_a_private_table_reads_one_namespace_directly() -> None:
     await feed.start()
     for _ in range(10):
         await asyncio.sleep(0)
-    await feed.tend()
+    await feed.tick()
     assert (feed.synced, feed.direct) == (True, True)
     assert table.get("ns", "s") is not None
     await bench.mirror.resync((SECRET,))
@@ -394,10 +394,10 @@ async def test_an_answer_that_was_under_way_does_not_undo_a_later_inference(benc
 async def test_two_lines_of_versions_end_the_mirror(bench: Bench) -> None:
     """etcd was restored: objects of the old line hide those of the new one."""
     await bench.publish("0.e1", 10, body("a", 5))
-    await bench.feed.tend()
+    await bench.feed.tick()
     await bench.mark("listing", epoch="1.e2")
     with pytest.raises(VersionsWentBack, match="line 1 of versions, this process began with line 0"):
-        await bench.feed.tend()
+        await bench.feed.tick()
     late = Bench()
     late.bus.streams = bench.bus.streams
     await late.feed.start()
@@ -407,7 +407,7 @@ async def test_two_lines_of_versions_end_the_mirror(bench: Bench) -> None:
     last = Bench()
     last.bus.streams = bench.bus.streams
     await last.feed.start()
-    await last.feed.tend()
+    await last.feed.tick()
     assert last.held == {"a": "3"}
 
 

@@ -120,7 +120,7 @@ async def test_a_name_that_nobody_wants_is_let_go_and_can_come_again() -> None:
     await bench.follow("a", "b")
     bench.table.listen(lambda *change: heard.append(change))
     bench.wanted = {"b"}
-    await bench.feed.tend()
+    await bench.feed.tick()
     assert bench.held == {"u-b"}
     assert heard == []
     bench.wanted = {"a", "b"}
@@ -134,7 +134,7 @@ async def test_a_name_that_one_of_several_readers_wants_stays() -> None:
     bench.feed.join(Reader(lambda: ["c"], bench.told.append))
     await bench.follow("a", "c")
     bench.wanted = set()
-    await bench.feed.tend()
+    await bench.feed.tick()
     assert bench.feed.follow("c") == Followed(synced=True)
     assert bench.feed.follow("a") == Followed(synced=False)
     assert bench.told == ["a", "a", "c", "c"]
@@ -164,7 +164,7 @@ async def test_watches_end_with_the_mirror_and_begin_anew_when_they_fail() -> No
     await bench.follow("a")
     bench.api.watches["a"].put_nowait(WatchEvent("ADDED", raw("a", 6, uid=3)))
     await turns()
-    await bench.feed.tend()
+    await bench.feed.tick()
     assert "ValidationError" in bench.feed.trouble
     await turns()
     assert bench.api.asked[-1] == ("metadata.name=a", "5")

@@ -5,22 +5,22 @@ from typing import Any
 import pytest
 
 from flotilla_cli.install import rbac
-from flotilla_common.access import EVENTS, LEASES, READ, access_of, reading
+from flotilla_common.access import EVENTS, LEASES, READ, access_of, read_rules
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import CLAIM, NODE, POD, SECRET, Resource
 from flotilla_common.control.spec import ControllerSpec, Responder
-from flotilla_common.control.watches import Access, Watch
+from flotilla_common.control.watches import AccessRule, Watch
 from flotilla_common.installed import installed_components
 from tests.unit.service.test_service_runner import PARTS, Thing
 
 PRIMARY = Watch(CLONE_SET, Thing, writes=("patch",), subresources=("status",))
 
 
-def declared(*watches: Watch[Any], access: tuple[Access, ...] = ()) -> ControllerSpec[Any, Any]:
+def declared(*watches: Watch[Any], access: tuple[AccessRule, ...] = ()) -> ControllerSpec[Any, Any]:
     return ControllerSpec(**PARTS | {"primary": PRIMARY, "watches": watches, "access": access})
 
 
-def verbs(access: list[Access], resource: Resource, subresource: str = "") -> set[str]:
+def verbs(access: list[AccessRule], resource: Resource, subresource: str = "") -> set[str]:
     return {verb for one in access if (one.resource, one.subresource) == (resource, subresource) for verb in one.verbs}
 
 
@@ -47,11 +47,11 @@ def test_who_makes_dependents_may_set_finalizers_of_their_owner(watch: Watch[Any
 
 
 def test_a_private_kind_is_granted_in_its_namespace_only() -> None:
-    more = Access(SECRET, ("get",))
+    more = AccessRule(SECRET, ("get",))
     found = access_of([declared(Watch(SECRET, Thing, writes=("create",), private="where"), access=(more,))])
     assert [one for one in found if one.resource == SECRET] == [
         more,
-        Access(SECRET, (*READ, "create"), namespace="where"),
+        AccessRule(SECRET, (*READ, "create"), namespace="where"),
     ]
 
 
@@ -59,12 +59,12 @@ def test_who_only_answers_reads() -> None:
     async def build(answering: object) -> None: ...
 
     server = Responder(name="d", watches=(Watch(NODE, Thing),), answers=("a",), off=lambda *_: "", build=build)
-    assert access_of([server]) == [Access(NODE, READ), EVENTS, LEASES]
+    assert access_of([server]) == [AccessRule(NODE, READ), EVENTS, LEASES]
 
 
 def test_nothing_needs_no_rights() -> None:
     assert access_of([]) == []
-    assert reading([NODE]) == (Access(NODE, READ),)
+    assert read_rules([NODE]) == (AccessRule(NODE, READ),)
 
 
 def rules(kind: str, name: str) -> set[tuple[str, str, str]]:

@@ -4,7 +4,7 @@ import pytest
 
 from flotilla_cli.services import controller_of
 from flotilla_common.api.meta import ObjectMeta
-from flotilla_common.mirror.intake import Intake
+from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.table import Table
 from flotilla_statemetrics.catalogue import KINDS, RESOURCES
 from flotilla_statemetrics.exposition import MOST_CHARACTERS, MOST_SERIES, text_of
@@ -96,7 +96,7 @@ def test_hostile_objects_cost_nobody_else_anything(kind: AnyKind) -> None:
     own = len([1 for line in text_of([(kind, [good])]).splitlines() if not line.startswith(b"#")])
     for seed in range(amount(40)):
         table: Table[object] = Table()
-        Intake(kind.resource, kind.type, table).take(Stored(seed).primary(controller_of(kind.resource)))
+        ObjectDecoder(kind.resource, kind.type, table).take(Stored(seed).primary(controller_of(kind.resource)))
         with measured() as seconds:
             page = text_of([(kind, [*table, good])])
         assert seconds() < MOST_SECONDS, seed

@@ -12,7 +12,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Intent
 from flotilla_common.workload.podedit import PodEdit
-from flotilla_common.workload.readiness import Holder, hold, release
+from flotilla_common.workload.readiness import Blocker, add_blocker, remove_blocker
 from flotilla_jobs.containerrecreate.plan import DEADLINE, NO_ANSWER, POD_GONE
 from flotilla_nodeagent.recreate.states import NOT_FOUND
 from tests.unit.cloneset import build as cs
@@ -90,15 +90,15 @@ def test_conditions_of_pods() -> None:
 def test_the_last_holder_leaves_an_empty_list() -> None:
     document = msgspec.to_builtins(cs.pod("n1"))
     edit = PodEdit(msgspec.convert(document, Pod), Intent.REFRESH, "test")
-    holder = Holder("ContainerRecreateRequest", "ns/crr")
-    hold(edit, holder, cs.NOW)
+    holder = Blocker("ContainerRecreateRequest", "ns/crr")
+    add_blocker(edit, holder, cs.NOW)
     condition = edit.condition("KruisePodReady")
     assert condition is not None
     assert (condition.status, condition.message) == (
         "False",
         '[{"userAgent":"ContainerRecreateRequest","key":"ns/crr"}]',
     )
-    release(edit, holder, cs.NOW)
+    remove_blocker(edit, holder, cs.NOW)
     condition = edit.condition("KruisePodReady")
     assert condition is not None
     assert (condition.status, condition.message) == ("True", "[]")

@@ -7,8 +7,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, User, error
-from flotilla_common.api.discreet import MOST, told_changes
 from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.redaction import MOST, redacted_changes
 from flotilla_common.api.webhooks import paths
 from flotilla_common.bus.interface import Bus
 from flotilla_common.control.journal import Journal
@@ -115,7 +115,7 @@ def test_of_objects_that_hold_secrets_only_the_fields_are_told() -> None:
 def test_values_that_might_be_secret_are_not_told() -> None:
     secret = {"env": [{"name": "P", "value": "hunter2"}, {"name": "N", "value": 7}], "args": ["--token=hunter2"]}
     annotations = {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "hunter2"}}
-    reported = told_changes(
+    reported = redacted_changes(
         document(template=template(env=[{"name": "P", "value": "a"}, {"name": "N", "value": 1}], args=["a"]), note="x"),
         document(annotations, template=template(**secret), note="hunter2"),
     )
@@ -128,13 +128,13 @@ def test_values_that_might_be_secret_are_not_told() -> None:
 
 
 def test_labels_are_told_and_long_values_are_cut() -> None:
-    reported = told_changes(document({"labels": {"a": "1"}}), document({"labels": {"a": "x" * 200}}))
+    reported = redacted_changes(document({"labels": {"a": "1"}}), document({"labels": {"a": "x" * 200}}))
     assert reported[0]["path"] == "metadata.labels.a"
     assert (reported[0]["from"], len(reported[0]["to"])) == ("1", 100)
 
 
 def test_of_many_changes_the_first_are_told() -> None:
-    reported = told_changes(document(), document(**{f"n{number}": number for number in range(MOST + 5)}))
+    reported = redacted_changes(document(), document(**{f"n{number}": number for number in range(MOST + 5)}))
     assert (len(reported), reported[-1]) == (MOST + 1, {"path": "and 5 more"})
 
 

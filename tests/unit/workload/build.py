@@ -9,7 +9,7 @@ from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.control.plan import Chain, Patch
 from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace import InPlaceContext
-from flotilla_common.workload.recipe import RevisionRecipe, belongs, canonical_template_data, template_labels
+from flotilla_common.workload.revision_codec import RevisionCodec, belongs, canonical_template_data, template_labels
 from tests.testkit import pods as pods_of
 from tests.testkit.documents import Json, decoded
 from tests.testkit.workloads import stored_revision
@@ -22,12 +22,12 @@ STATE = "apps.kruise.io/inplace-update-state"
 GRACE = "apps.kruise.io/inplace-update-grace"
 LIFECYCLE = "lifecycle.apps.kruise.io/state"
 
-RECIPE = RevisionRecipe(canonical=canonical_template_data, labels=template_labels, belongs=belongs)
+CODEC = RevisionCodec(canonical=canonical_template_data, labels=template_labels, belongs=belongs)
 
 
 def in_place(**members: Any) -> InPlaceContext:
     """Return the context of in-place updates for a workload without hooks."""
-    values: dict[str, Any] = {"recipe": RECIPE, "lifecycle": None, "gates": GATES, "server_version": "v1.33.1"}
+    values: dict[str, Any] = {"recipe": CODEC, "lifecycle": None, "gates": GATES, "server_version": "v1.33.1"}
     return InPlaceContext(**(values | {"now": NOW} | members))
 
 

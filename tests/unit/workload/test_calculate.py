@@ -8,14 +8,14 @@ from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace import UpdateSpec, calculate
 from flotilla_common.workload.inplace.calculate import hindrances, qos_class
 from flotilla_common.workload.inplace.state import ContainerMeta
-from tests.unit.workload.build import GATES, RECIPE, RESIZE, container, env_from, revision, template
+from tests.unit.workload.build import CODEC, GATES, RESIZE, container, env_from, revision, template
 
 HASH = "kruise.io/cloneset-volumeclaimtemplate-hash"
 NO_ENV = Gates.parse("InPlaceUpdateEnvFromMetadata=false")
 
 
 def spec_of(old: Any, new: Any, gates: Gates = GATES) -> UpdateSpec | None:
-    return calculate(RECIPE, revision(old, "sample-old"), revision(new, "sample-new"), gates=gates)
+    return calculate(CODEC, revision(old, "sample-old"), revision(new, "sample-new"), gates=gates)
 
 
 def sized(cpu: str | None = None, limit: str | None = None, memory: str = "1Gi") -> Any:
@@ -185,13 +185,13 @@ def test_an_annotation_that_must_match(old: str | None, new: str | None, annotat
         revision(template(), f"sample-{value}", annotations={} if value is None else {HASH: value})
         for value in (old, new)
     ]
-    assert (calculate(RECIPE, *revisions, gates=GATES, must_match=annotation) is not None) is possible
+    assert (calculate(CODEC, *revisions, gates=GATES, must_match=annotation) is not None) is possible
 
 
 def test_unreadable_data_is_not_in_place() -> None:
     unreadable = revision(template(), "sample-old")
     unreadable = type(unreadable)(metadata=unreadable.metadata)
-    assert calculate(RECIPE, unreadable, revision(template()), gates=GATES) is None
+    assert calculate(CODEC, unreadable, revision(template()), gates=GATES) is None
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from flotilla_common.workload.lifecycle import (
     write_state,
 )
 from flotilla_common.workload.podedit import PodEdit
-from flotilla_common.workload.readiness import Holder, ensure_pod_ready, hold, recompute_ready, release
+from flotilla_common.workload.readiness import Blocker, add_blocker, ensure_pod_ready, recompute_ready, remove_blocker
 from tests.unit.workload.build import LIFECYCLE, NOW, annotations_of, conditions_of, labels_of, patches, pod
 
 TIMESTAMP = "lifecycle.apps.kruise.io/timestamp"
@@ -163,21 +163,21 @@ def test_rehooking_sets_labels_and_finalizers() -> None:
     assert (first.resource_version, second.resource_version, second.after_previous) == ("7", "", True)
 
 
-OTHER = Holder("Other", "k")
+OTHER = Blocker("Other", "k")
 
 
 def test_hold_keeps_other_holders_sorted() -> None:
     edit = PodEdit(held_pod('[{"userAgent":"Other","key":"k"}]'), Intent.REFRESH, "x")
-    hold(edit, PRE_DELETE_HOLDER, NOW)
-    hold(edit, PRE_UPDATE_HOLDER, NOW)
+    add_blocker(edit, PRE_DELETE_HOLDER, NOW)
+    add_blocker(edit, PRE_UPDATE_HOLDER, NOW)
     condition = edit.condition("KruisePodReady")
     assert condition is not None
     assert condition.message == (
         '[{"userAgent":"Lifecycle","key":"preDeleteHook"},{"userAgent":"Lifecycle","key":"preUpdateHook"},'
         '{"userAgent":"Other","key":"k"}]'
     )
-    release(edit, PRE_DELETE_HOLDER, NOW)
-    release(edit, PRE_UPDATE_HOLDER, NOW)
+    remove_blocker(edit, PRE_DELETE_HOLDER, NOW)
+    remove_blocker(edit, PRE_UPDATE_HOLDER, NOW)
     condition = edit.condition("KruisePodReady")
     assert condition is not None
     assert (condition.status, condition.message) == ("False", '[{"userAgent":"Other","key":"k"}]')
@@ -190,7 +190,7 @@ def test_hold_keeps_other_holders_sorted() -> None:
 )
 def test_hold_does_nothing(target: Pod) -> None:
     edit = PodEdit(target, Intent.REFRESH, "x")
-    hold(edit, OTHER, NOW)
+    add_blocker(edit, OTHER, NOW)
     assert not edit.changed
 
 
@@ -205,7 +205,7 @@ def test_hold_does_nothing(target: Pod) -> None:
 )
 def test_hold_writes(target: Pod) -> None:
     edit = PodEdit(target, Intent.REFRESH, "x")
-    hold(edit, OTHER, NOW)
+    add_blocker(edit, OTHER, NOW)
     condition = edit.condition("KruisePodReady")
     assert condition is not None
     assert (condition.status, condition.message) == ("False", '[{"userAgent":"Other","key":"k"}]')
@@ -214,7 +214,7 @@ def test_hold_writes(target: Pod) -> None:
 def test_release_of_nothing() -> None:
     for target in (pod(), held_pod(PRE_UPDATE), pod(gates=BOTH)):
         edit = PodEdit(target, Intent.REFRESH, "x")
-        release(edit, OTHER, NOW)
+        remove_blocker(edit, OTHER, NOW)
         assert not edit.changed
 
 

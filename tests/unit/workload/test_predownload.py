@@ -10,7 +10,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Create, Patch
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.workload.predownload import ImagePulls, is_decided, plan_no_pulls, plan_pulls
-from tests.unit.workload.build import RECIPE, container, revision, template
+from tests.unit.workload.build import CODEC, container, revision, template
 
 DAEMON_SET = Resource("apps.kruise.io", "v1beta1", "daemonsets", "DaemonSet")
 
@@ -26,9 +26,7 @@ def planned(*old: ControllerRevision, **settings: Any) -> list[Create | Patch]:
     builder = PlanBuilder()
     owner = ObjectMeta(name="ads", namespace="ns", uid="u")
     pods = LabelSelector(match_labels={"app": "ads"})
-    pulls = ImagePulls(
-        resource=DAEMON_SET, metadata=owner, selector=pods, recipe=RECIPE, update=NEW, old=old, **settings
-    )
+    pulls = ImagePulls(resource=DAEMON_SET, metadata=owner, selector=pods, codec=CODEC, update=NEW, old=old, **settings)
     plan_pulls(pulls, builder)
     return [action for stage in builder.stages for (action,) in stage.chains if isinstance(action, Create | Patch)]
 

@@ -9,7 +9,7 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.meta import LabelSelector, ObjectMeta
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Create, Patch
-from flotilla_common.workload.recipe import RevisionOwner, belongs, short_hash, template_data
+from flotilla_common.workload.revision_codec import RevisionOwner, belongs, short_hash, template_data
 from flotilla_common.workload.revisions import (
     RevisionChoice,
     choose_revisions,
@@ -19,7 +19,7 @@ from flotilla_common.workload.revisions import (
 )
 from tests.testkit.documents import decoded
 from tests.testkit.workloads import raw
-from tests.unit.workload.build import RECIPE, container, template
+from tests.unit.workload.build import CODEC, container, template
 
 OWNER = ObjectMeta(name="sample", namespace="default", uid="uid-owner", annotations={"note": "x"})
 HASH = "kruise.io/cloneset-volumeclaimtemplate-hash"
@@ -51,13 +51,13 @@ def stored(
 def choose(content: Any, *held: ControllerRevision, **members: Any) -> RevisionChoice:
     values: dict[str, Any] = {"selector": EVERYTHING, "annotations": {HASH: ""}, **members}
     owner = RevisionOwner(resource=CLONE_SET, metadata=OWNER, **values)
-    return choose_revisions(RECIPE, owner, template_data(raw(content)), held)
+    return choose_revisions(CODEC, owner, template_data(raw(content)), held)
 
 
 def surplus(held: list[ControllerRevision], live: set[str], limit: int) -> list[str]:
     """Return the names of the revisions that are deleted where live ones do not count."""
     own = own_revisions(held, "uid-owner")
-    spared = live_revisions(RECIPE, own, live)
+    spared = live_revisions(CODEC, own, live)
     return [one.name for one in surplus_revisions([one for one in own if one.metadata.name not in spared], limit)]
 
 
@@ -159,7 +159,7 @@ def test_revisions_of_others_and_outside_the_selector_do_not_count() -> None:
 
 def test_unreadable_revisions_equal_nothing() -> None:
     held = [stored(f"sample-{index}", None, index, data=data) for index, data in enumerate((1, {}, {"spec": []}), 1)]
-    assert [RECIPE.data_of(item) for item in held[::2]] == [b"", b""]
+    assert [CODEC.data_of(item) for item in held[::2]] == [b"", b""]
     assert choose(ALPINE, *held).update.revision == 4
 
 

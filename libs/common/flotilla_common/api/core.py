@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from flotilla_common.api.facts import Fact
+from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.keys import REVISION_LABEL, STATE_LABEL
 from flotilla_common.api.meta import Condition, Model, ObjectMeta
 from flotilla_common.api.moments import Moment
@@ -185,43 +185,43 @@ class Pod(Model, dict=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
-    @Fact
+    @struct_cached_property
     def conditions(self) -> dict[str, Condition]:
         """Return the conditions by type."""
         return {condition.type: condition for condition in self.status.conditions}
 
-    @Fact
+    @struct_cached_property
     def active(self) -> bool:
         """Report whether the pod is neither terminating nor finished."""
         return self.metadata.deletion_timestamp is None and self.status.phase not in ("Succeeded", "Failed")
 
-    @Fact
+    @struct_cached_property
     def ready(self) -> bool:
         """Report whether condition Ready is True."""
         condition = self.conditions.get("Ready")
         return condition is not None and condition.status == "True"
 
-    @Fact
+    @struct_cached_property
     def ready_since(self) -> datetime | None:
         """Return the last transition time of Ready if it is True, else None."""
         return self.conditions["Ready"].last_transition_time if self.ready else None
 
-    @Fact
+    @struct_cached_property
     def gates(self) -> frozenset[str]:
         """Return the condition types of the declared readiness gates."""
         return frozenset([gate.condition_type for gate in self.spec.readiness_gates])
 
-    @Fact
+    @struct_cached_property
     def memo(self) -> dict[str, Any]:
         """Return the cache in which planners keep values derived from this version of the pod."""
         return {}
 
-    @Fact
+    @struct_cached_property
     def revision(self) -> str:
         """Return the label `controller-revision-hash`; empty if missing."""
         return self.metadata.labels.get(REVISION_LABEL, "")
 
-    @Fact
+    @struct_cached_property
     def state(self) -> str:
         """Return the lifecycle state; empty if the pod has none, which counts as Normal (common.md §8.2)."""
         return self.metadata.labels.get(STATE_LABEL, "")
@@ -249,7 +249,7 @@ class PersistentVolumeClaim(Model, dict=True):
     spec: ClaimSpec = ClaimSpec()
     status: ClaimStatus = ClaimStatus()
 
-    @Fact
+    @struct_cached_property
     def memo(self) -> dict[str, Any]:
         """Return the cache in which planners keep values derived from this version of the claim."""
         return {}

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.documents import Json, member, strings
-from flotilla_common.api.facts import Fact
 from flotilla_common.api.jsontext import Reader
 from flotilla_common.api.meta import Model, Object, ObjectMeta, controller_of
 
@@ -42,7 +42,7 @@ class Workload(Model, dict=True):
     spec: msgspec.Raw = msgspec.Raw(b"{}")
     status: WorkloadStatus = WorkloadStatus()
 
-    @Fact
+    @struct_cached_property
     def document(self) -> Json:
         """Return the whole spec; empty if it cannot be read."""
         try:

@@ -20,8 +20,8 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
+from flotilla_common.bus.credentials import Trust, authority_of, read_credentials
 from flotilla_common.bus.interface import BusError
-from flotilla_common.bus.login import Trust, authority_of, read_login
 from flotilla_common.bus.subjects import service_inbox
 from flotilla_common.clock import Clock
 
@@ -294,7 +294,7 @@ class Connection:
                     await closed.wait()
 
     async def _connect(self, closed: asyncio.Event) -> Client:
-        login = read_login(self._creds, self._name.partition("/")[0])
+        login = read_credentials(self._creds, self._name.partition("/")[0])
         authority = self._authority or authority_of(self._creds, self._servers)
         self._over_tls = bool(authority) or any(server.startswith("tls://") for server in self._servers)
         client = _ReservedClient(self._look)

@@ -174,7 +174,7 @@ class Bus(Protocol):
         """Send a request to a service and return the reply. Raises BusError when none comes in time."""
         ...
 
-    async def hand_on(self, subject: str, data: bytes, reply: str) -> None:
+    async def forward(self, subject: str, data: bytes, reply: str) -> None:
         """Send a request whose replies go to another subscriber's `reply`. Raises BusError when the bus is down."""
         ...
 

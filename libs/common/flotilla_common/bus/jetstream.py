@@ -14,7 +14,7 @@ from nats.aio.msg import Msg
 
 from flotilla_common.bus.connection import header_lines
 from flotilla_common.bus.interface import BusError, Message, PublishRefused, StreamSpec
-from flotilla_common.bus.replies import Replies
+from flotilla_common.bus.requests import Requests
 
 API = "$JS.API"
 
@@ -133,7 +133,7 @@ def acknowledged(message: Msg) -> int:
 class JetStream:
     """A client of the JetStream API."""
 
-    def __init__(self, replies: Replies, copies: int = 1, prefix: str = API) -> None:
+    def __init__(self, replies: Requests, copies: int = 1, prefix: str = API) -> None:
         """Use `prefix` for requests, and keep each stream on `copies` servers at least."""
         self._replies = replies
         self._copies = copies

@@ -12,7 +12,7 @@ from flotilla_common.bus.interface import Message
 _decode = msgspec.json.Decoder(subjects.Marker).decode
 
 
-class Awaited:
+class MarkerGate:
     """The last marker, held back until all messages that were in the stream when it came have been read."""
 
     def __init__(self) -> None:

@@ -35,9 +35,9 @@ from flotilla_common.bus.jetstream import (
     acknowledged,
     delivery_config,
 )
-from flotilla_common.bus.livefollow import LiveFollow
 from flotilla_common.bus.ordered import OrderedFollow
-from flotilla_common.bus.replies import NoResponders, Replies
+from flotilla_common.bus.requests import NoResponders, Requests
+from flotilla_common.bus.subscription import LiveSubscription
 from flotilla_common.clock import Clock, SystemClock
 
 DEFAULT_SERVER = "nats://127.0.0.1:4222"
@@ -112,7 +112,7 @@ class NatsBus:
             clock=self._clock,
             inbox_prefix=inbox_prefix,
         )
-        self._replies = Replies(self._connection, self._clock)
+        self._replies = Requests(self._connection, self._clock)
         self._stream = JetStream(self._replies, settings.bus_copies, api)
         self.api = api
         self._follows: list[Follow] = []
@@ -286,7 +286,7 @@ class NatsBus:
         except NoResponders as error:
             raise BusError(f"no responders on {subject}") from error
 
-    async def hand_on(self, subject: str, data: bytes, reply: str) -> None:
+    async def forward(self, subject: str, data: bytes, reply: str) -> None:
         try:
             await self._connection.now().publish(subject, data, reply=reply)
         except (nats.errors.Error, OSError) as error:
@@ -320,7 +320,7 @@ class NatsBus:
     async def _live(
         self, subject_filter: str, queue: str, receive: OnMsg, most: int = 0, most_bytes: int = 0
     ) -> Follow:
-        follow = LiveFollow(self._connection, subject_filter, queue, receive, most, most_bytes)
+        follow = LiveSubscription(self._connection, subject_filter, queue, receive, most, most_bytes)
         await self._connection.attach(follow.subscribe)
         self._follows.append(follow)
         return follow

@@ -12,7 +12,7 @@ import msgspec
 
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
 from flotilla_common.api.resources import Resource
-from flotilla_common.bus import reading, subjects
+from flotilla_common.bus import readonly, subjects
 from flotilla_common.bus.heartbeat import NODE_AGENT
 
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -116,7 +116,7 @@ def publisher_permissions(service: str, answers: Iterable[str]) -> Permissions:
     streams = ("$JS.API.STREAM.>", "$JS.API.CONSUMER.LIST.*", "$JS.API.CONSUMER.CREATE.*.*", *_READING)
     return Permissions(
         publish=("kube.v1.>", "node.v1.>", f"heartbeat.v1.{service}.*", *streams, *_HANDED_ON, _ANSWERS),
-        subscribe=(f"{subjects.service_inbox(service)}.>", *kinds, f"{reading.PREFIX}.>", "$SYS.REQ.USER.AUTH"),
+        subscribe=(f"{subjects.service_inbox(service)}.>", *kinds, f"{readonly.PREFIX}.>", "$SYS.REQ.USER.AUTH"),
         answers=True,
     )
 
@@ -128,15 +128,15 @@ _HANDED_ON = (
     "$JS.API.CONSUMER.INFO.*.*",
     "$JS.API.CONSUMER.CREATE.*.*.>",
     "$JS.API.CONSUMER.MSG.NEXT.*.*",
-    f"{reading.INBOX}.>",
+    f"{readonly.INBOX}.>",
 )
-"""Other requests of read-only users that are forwarded (see `reading`), and the inbox for refusals."""
+"""Other requests of read-only users that are forwarded (see `readonly`), and the inbox for refusals."""
 
 READER_PERMISSIONS = Permissions(
-    publish=(f"{reading.PREFIX}.>",),
+    publish=(f"{readonly.PREFIX}.>",),
     subscribe=(
         *("kube.v1.>", "node.v1.>", "act.v1.>", "why.v1.>", "decisions.v1.>", "heartbeat.v1.>"),
-        f"{reading.INBOX}.>",
+        f"{readonly.INBOX}.>",
     ),
 )
 OPERATOR_PERMISSIONS = Permissions(publish=(EVERYTHING,), subscribe=(EVERYTHING,))

@@ -18,8 +18,8 @@ from flotilla_common.clock import Clock
 from flotilla_common.control.keystate import Key
 from flotilla_common.kube.discovery import Served, served
 from flotilla_common.kube.interface import Api
+from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.direct_source import DirectSource
-from flotilla_common.mirror.intake import Intake
 from flotilla_common.mirror.table import Table
 
 LOOK_SECONDS = 2.0
@@ -56,7 +56,7 @@ class Followed(DirectSource, Generic[T]):
         self.refusal = ""
         self._unread = ""  # the reason why objects cannot be read one by one
         self._api = api
-        self._objects = Intake(kind.resource, shape, self.table)
+        self._objects = ObjectDecoder(kind.resource, shape, self.table)
         self._read_at: float | None = None
         super().__init__(api, self._objects, clock, on_synced)
 
@@ -156,7 +156,7 @@ class CustomKinds(Generic[T]):
                 await self._drop([kind for kind, one in self._followed.items() if not _is_still(one, wanted.get(kind))])
                 await self._take_up(wanted)
                 for kind, followed in list(self._followed.items()):
-                    await followed.tend()
+                    await followed.tick()
                     await followed.read(self._needed(kind))
                 await self._clock.sleep(LOOK_SECONDS)
         finally:

@@ -17,7 +17,7 @@ from flotilla_common.control.controller import Planner, Snapshot
 from flotilla_common.control.controller_context import ControllerContext, ResponderContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.report_buffer import StatusReports
-from flotilla_common.control.watches import Access, Trigger, Watch
+from flotilla_common.control.watches import AccessRule, Trigger, Watch
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
 
@@ -63,7 +63,7 @@ class ControllerSpec(msgspec.Struct, Generic[S, G], frozen=True, kw_only=True):
     """Plan an object when it changes; if False, only the wake rules of `build` apply."""
     watches: tuple[Watch[Any], ...] = ()
     """The other objects that it reads."""
-    access: tuple[Access, ...] = ()
+    access: tuple[AccessRule, ...] = ()
     reports: StatusReports[Any, Any] | None = None
     workers: int | Callable[[Settings], int] = 0
     """Number of workers; 0: as the kind's flag sets it."""
@@ -112,7 +112,7 @@ class Responder(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     watches: tuple[Watch[Any], ...] = ()
-    access: tuple[Access, ...] = ()
+    access: tuple[AccessRule, ...] = ()
     answers: tuple[str, ...]
     """The kinds of requests."""
     off: Off

@@ -10,7 +10,7 @@ from flotilla_common.control.journal import Journal
 from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Event, Plan, Reason, State
 from flotilla_common.control.shards import Shards
-from flotilla_common.mirror.intake import Undecodable
+from flotilla_common.mirror.decoder import Undecodable
 
 UNDECODABLE = "Undecodable"
 """The reason of the event, and the code on why.v1."""

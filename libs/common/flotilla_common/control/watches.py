@@ -21,7 +21,7 @@ IN_NAMESPACE = "namespace"
 """Index: objects by namespace."""
 
 
-class Access(msgspec.Struct, frozen=True):
+class AccessRule(msgspec.Struct, frozen=True):
     """Verbs on a resource besides those of a `Watch`."""
 
     resource: Resource

@@ -17,11 +17,11 @@ import structlog
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, Follow, Message
-from flotilla_common.bus.markers import Awaited
+from flotilla_common.bus.markers import MarkerGate
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.kube.reflector import HeadMeta, decode_head
-from flotilla_common.mirror.intake import Intake
+from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.table import VersionsWentBack, version_number, version_of
 
 FETCH_SECONDS = 1.0
@@ -38,25 +38,27 @@ class _Told(msgspec.Struct, frozen=True):
 class BusSource:
     """A follower of one resource's stream."""
 
-    def __init__(self, bus: Bus, api: Api, intake: Intake[Any], clock: Clock, on_synced: Callable[[], None]) -> None:
+    def __init__(
+        self, bus: Bus, api: Api, decoder: ObjectDecoder[Any], clock: Clock, on_synced: Callable[[], None]
+    ) -> None:
         self._bus = bus
         self._api = api
-        self._intake = intake
+        self._decoder = decoder
         self._clock = clock
         self._on_synced = on_synced
-        self._marker_subject = subjects.kube_marker(intake.resource)
+        self._marker_subject = subjects.kube_marker(decoder.resource)
         self._epoch = ""  # the epoch that was completed last
         self._told: dict[str, _Told] = {}  # by subject
         self._line: str | None = None  # the first line of versions that was seen
         self._other_line = ""  # another line that was seen since: etcd was restored
         self.synced = False
         """True once everything that existed when the source began is in the table."""
-        self._awaited = Awaited()
-        self.heard = clock.monotonic()
+        self._marker_gate = MarkerGate()
+        self.last_update = clock.monotonic()
         """Time (monotonic) of the last proof that the source is up to date."""
         self._follow: Follow | None = None
         self._fetches: set[asyncio.Task[None]] = set()
-        self._log = structlog.get_logger(resource=intake.resource.id)
+        self._log = structlog.get_logger(resource=decoder.resource.id)
 
     @property
     def healthy(self) -> bool:
@@ -64,7 +66,7 @@ class BusSource:
         return self._follow is not None and self._follow.healthy
 
     async def start(self) -> None:
-        stream = subjects.kube_stream(self._intake.resource).name
+        stream = subjects.kube_stream(self._decoder.resource).name
         self._follow = await self._bus.follow(stream, ">", self._receive, self._reset)
 
     async def stop(self) -> None:
@@ -74,7 +76,7 @@ class BusSource:
             task.cancel()
         await asyncio.gather(*self._fetches, return_exceptions=True)
 
-    def tend(self) -> None:
+    def tick(self) -> None:
         """Raise VersionsWentBack after messages of two lines of versions, because objects of one may hide others."""
         if self._other_line:
             raise VersionsWentBack(
@@ -87,16 +89,16 @@ class BusSource:
         self._epoch = ""
         self._told.clear()
         self.synced = False
-        self._awaited.forget()
+        self._marker_gate.forget()
 
     def _receive(self, message: Message) -> None:
         if message.subject == self._marker_subject:
-            self.heard = self._clock.monotonic()
-            self._follow_line(self._awaited.note(message).epoch)
+            self.last_update = self._clock.monotonic()
+            self._follow_line(self._marker_gate.note(message).epoch)
         else:
             self._follow_line(message.headers.get(subjects.EPOCH, ""))
             self._take(message)
-        if (marker := self._awaited.due(message)) is not None:
+        if (marker := self._marker_gate.due(message)) is not None:
             if marker.epoch != self._epoch:
                 self._complete(marker)
             if not self.synced:
@@ -111,14 +113,14 @@ class BusSource:
             self._other_line = line
 
     def _take(self, message: Message) -> None:
-        headers, table = message.headers, self._intake.table
+        headers, table = message.headers, self._decoder.table
         deleted = headers.get(subjects.OP) == subjects.DELETED
         epoch, uid = headers.get(subjects.EPOCH, ""), headers.get(subjects.UID, "")
         if epoch != self._epoch:
             self._told[message.subject] = _Told(epoch, "" if deleted else uid)
         if deleted:
             if message.data:
-                self._intake.drop(decode_head(message.data).metadata)
+                self._decoder.drop(decode_head(message.data).metadata)
             return
         version = version_number(headers.get(subjects.RV, ""))
         held = table.by_uid(uid)
@@ -127,10 +129,10 @@ class BusSource:
         if subjects.names_only(headers) or (table.is_presumed_absent(uid) and version <= table.inferred):
             self._fetch(decode_head(message.data).metadata)
         else:
-            self._intake.take(message.data)
+            self._decoder.take(message.data)
 
     def _complete(self, marker: subjects.Marker) -> None:
-        table, version = self._intake.table, version_number(marker.rv)
+        table, version = self._decoder.table, version_number(marker.rv)
         listed = {told.uid for told in self._told.values() if told.epoch == marker.epoch}
         hiding = {told.uid for told in self._told.values() if told.epoch != marker.epoch}
         unlisted = [obj for obj in table if obj.metadata.uid not in listed and version_of(obj) <= version]
@@ -139,7 +141,7 @@ class BusSource:
                 self._fetch(obj.metadata)
             else:
                 table.presume_absent(obj, version)
-        self._intake.forget_unlisted(listed | hiding, version)
+        self._decoder.forget_unlisted(listed | hiding, version)
         self._log.info("synced from the bus", epoch=marker.epoch, objects=len(table), unlisted=len(unlisted))
         self._epoch = marker.epoch
         self._told.clear()
@@ -152,9 +154,11 @@ class BusSource:
 
     async def _fetch_until_known(self, head: HeadMeta | ObjectMeta) -> None:
         while True:
-            as_of = self._intake.table.inferred
+            as_of = self._decoder.table.inferred
             try:
-                found = self._intake.take(await self._api.get(self._intake.resource, head.namespace, head.name), as_of)
+                found = self._decoder.take(
+                    await self._api.get(self._decoder.resource, head.namespace, head.name), as_of
+                )
             except ApiError as error:
                 if error.code == 404:
                     self._gone(head)
@@ -170,4 +174,4 @@ class BusSource:
 
     def _gone(self, head: HeadMeta | ObjectMeta) -> None:
         """Remove an object that the apiserver does not have."""
-        self._intake.drop(HeadMeta(name=head.name, namespace=head.namespace, uid=head.uid))
+        self._decoder.drop(HeadMeta(name=head.name, namespace=head.namespace, uid=head.uid))

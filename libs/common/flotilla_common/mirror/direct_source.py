@@ -12,7 +12,7 @@ from flotilla_common.bus import subjects
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
 from flotilla_common.kube.reflector import HeadMeta, Reflector
-from flotilla_common.mirror.intake import Intake
+from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.table import version_number
 
 
@@ -22,14 +22,14 @@ class DirectSource:
     def __init__(
         self,
         api: Api,
-        intake: Intake[Any],
+        decoder: ObjectDecoder[Any],
         clock: Clock,
         on_synced: Callable[[], None],
         namespace: str = "",
         name: str = "",
     ) -> None:
         """Watch all objects, those of one `namespace`, or those of one `name`."""
-        self._intake = intake
+        self._decoder = decoder
         self._only = name
         self._clock = clock
         self._on_synced = on_synced
@@ -37,13 +37,13 @@ class DirectSource:
         self._as_of = -1  # the LIST under way is at least as new as this version
         self.synced = False
         """True once everything that existed when the source began is in the table."""
-        self.heard = clock.monotonic()
+        self.last_update = clock.monotonic()
         """Time (monotonic) of the last proof that the source is up to date."""
         self.trouble = ""
         """The error that ended the watch, until it works again."""
-        self._reflector = Reflector(api, intake.resource, self, clock, namespace, name)
+        self._reflector = Reflector(api, decoder.resource, self, clock, namespace, name)
         self._task: asyncio.Task[None] | None = None
-        self._log = structlog.get_logger(resource=intake.resource.id)
+        self._log = structlog.get_logger(resource=decoder.resource.id)
 
     async def start(self) -> None:
         self.begin()
@@ -52,7 +52,7 @@ class DirectSource:
         """Start in the background."""
         self._task = asyncio.get_running_loop().create_task(self._reflector.run())
 
-    async def tend(self) -> None:
+    async def tick(self) -> None:
         """Restart the watch if a defect has ended it. Call it every second or so."""
         if self._task is not None and self._task.done():
             error = self._task.exception()
@@ -67,16 +67,16 @@ class DirectSource:
 
     async def listing(self) -> None:
         self._listed.clear()
-        self._as_of = self._intake.table.inferred
+        self._as_of = self._decoder.table.inferred
 
     async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
         self._listed.add(head.uid)
-        self._intake.take(item, self._as_of)
+        self._decoder.take(item, self._as_of)
 
     async def complete(self, version: str) -> None:
         """Remove the objects that the LIST lacks, unless they are newer."""
-        self._intake.table.replace((), version_number(version), self._is_gone)
-        self._intake.forget_unlisted(self._listed, version_number(version), self._only)
+        self._decoder.table.replace((), version_number(version), self._is_gone)
+        self._decoder.forget_unlisted(self._listed, version_number(version), self._only)
         self._listed.clear()
         self._hear()
         if not self.synced:
@@ -89,16 +89,16 @@ class DirectSource:
 
     async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
         if kind == subjects.DELETED:
-            self._intake.drop(head)
+            self._decoder.drop(head)
         else:
-            self._intake.take(item)
+            self._decoder.take(item)
         self._hear()
 
     async def progress(self, version: str) -> None:
         self._hear()
 
     def _hear(self) -> None:
-        self.heard = self._clock.monotonic()
+        self.last_update = self._clock.monotonic()
         self.trouble = ""
 
     def state(self, trouble: str) -> None:

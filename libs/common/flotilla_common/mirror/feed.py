@@ -14,8 +14,8 @@ from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
 from flotilla_common.mirror.bus_source import BusSource
+from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.direct_source import DirectSource
-from flotilla_common.mirror.intake import Intake
 
 
 class Feed:
@@ -27,7 +27,7 @@ class Feed:
         api: Api,
         bus: Bus,
         clock: Clock,
-        intake: Intake[Any],
+        decoder: ObjectDecoder[Any],
         fallback_after: float,
         on_synced: Callable[[], None],
         namespace: str = "",
@@ -37,13 +37,13 @@ class Feed:
         """The cluster may not serve the kind, now or later, so readiness does not wait for it."""
         self._api = api
         self._clock = clock
-        self._intake = intake
+        self._decoder = decoder
         self._fallback_after = fallback_after
         self._on_synced = on_synced
-        self._bus = None if namespace else BusSource(bus, api, intake, clock, on_synced)
+        self._bus = None if namespace else BusSource(bus, api, decoder, clock, on_synced)
         self._source = self._bus or self._direct_source()
         self._trusted = clock.monotonic()  # the last proof that the bus is up to date
-        self._log = structlog.get_logger(resource=intake.resource.id)
+        self._log = structlog.get_logger(resource=decoder.resource.id)
 
     @property
     def direct(self) -> bool:
@@ -70,7 +70,7 @@ class Feed:
         """Seconds since the last proof that the table is up to date; 0 for an optional kind that is not synced."""
         if self.optional and not self.synced:
             return 0.0
-        return self._clock.monotonic() - self._source.heard
+        return self._clock.monotonic() - self._source.last_update
 
     async def start(self) -> None:
         self._trusted = self._clock.monotonic()
@@ -82,19 +82,19 @@ class Feed:
         if self.direct:
             await self._source.stop()
 
-    async def tend(self) -> None:
+    async def tick(self) -> None:
         """Start or stop the direct source, depending on the state of the bus. Call it every second or so.
 
         Raises VersionsWentBack when the bus shows that etcd was restored.
         """
         if isinstance(self._source, DirectSource):
-            await self._source.tend()
+            await self._source.tick()
         if self._bus is None:
             return
-        self._bus.tend()
+        self._bus.tick()
         trusted = self._bus.synced and self._bus.healthy
         if trusted:
-            self._trusted = self._bus.heard
+            self._trusted = self._bus.last_update
         silence = self._clock.monotonic() - self._trusted
         if silence < self._fallback_after:
             if self.direct and trusted:
@@ -107,4 +107,4 @@ class Feed:
             await self._source.start()
 
     def _direct_source(self) -> DirectSource:
-        return DirectSource(self._api, self._intake, self._clock, self._on_synced, self.namespace)
+        return DirectSource(self._api, self._decoder, self._clock, self._on_synced, self.namespace)

@@ -18,8 +18,8 @@ from flotilla_common.clock import Clock
 from flotilla_common.health import Health
 from flotilla_common.kube.interface import Api, ApiError, pages
 from flotilla_common.kube.reflector import HeadMeta
+from flotilla_common.mirror.decoder import ObjectDecoder, OnUndecodable, Undecodable
 from flotilla_common.mirror.feed import Feed
-from flotilla_common.mirror.intake import Intake, OnUndecodable, Undecodable
 from flotilla_common.mirror.named import NamedFeed, Reader
 from flotilla_common.mirror.table import Indexer, Table, version_number
 
@@ -45,7 +45,7 @@ class Mirror:
         self._clock = clock
         self._health = health
         self._fallback_after = fallback_after
-        self._intakes: dict[Resource, Intake[Any]] = {}
+        self._decoders: dict[Resource, ObjectDecoder[Any]] = {}
         self._feeds: dict[Resource, Feed | NamedFeed] = {}
         self._named: dict[Resource, NamedFeed] = {}  # the feeds that are read by name
         self._once: set[Resource] = set()  # optional kinds that are required until they are synced once
@@ -67,27 +67,27 @@ class Mirror:
         Objects of a single `namespace`, or only those with names that are asked for (`named`), are listed and watched
         directly: they must not go over the bus.
         """
-        intake = self._intakes.get(resource)
-        if intake is None:
-            intake = self._intakes[resource] = Intake(resource, kind, Table[T]())
+        decoder = self._decoders.get(resource)
+        if decoder is None:
+            decoder = self._decoders[resource] = ObjectDecoder(resource, kind, Table[T]())
             if named:
-                feed = self._named[resource] = NamedFeed(api=self._api, clock=self._clock, intake=intake)
+                feed = self._named[resource] = NamedFeed(api=self._api, clock=self._clock, decoder=decoder)
             else:
-                feed = self._feed(intake, namespace)
+                feed = self._feed(decoder, namespace)
             self._feeds[resource] = feed
-            _show(intake, feed)
-        elif intake.kind is not kind or (self.namespace_of(resource), resource in self._named) != (namespace, named):
+            _show(decoder, feed)
+        elif decoder.kind is not kind or (self.namespace_of(resource), resource in self._named) != (namespace, named):
             raise RuntimeError(f"{resource.plural} are mirrored already, as another type or from another namespace")
         for name, indexer in (indexes or {}).items():
-            intake.table.add_index(name, indexer)
-        return intake.table
+            decoder.table.add_index(name, indexer)
+        return decoder.table
 
-    def _feed(self, intake: Intake[Any], namespace: str) -> Feed:
+    def _feed(self, decoder: ObjectDecoder[Any], namespace: str) -> Feed:
         return Feed(
             api=self._api,
             bus=self._bus,
             clock=self._clock,
-            intake=intake,
+            decoder=decoder,
             fallback_after=self._fallback_after,
             on_synced=self._look,
             namespace=namespace,
@@ -106,7 +106,7 @@ class Mirror:
                 await feed.start()
             while True:
                 for feed in self._feeds.values():
-                    await feed.tend()
+                    await feed.tick()
                 self._look()
                 await self._clock.sleep(TEND_SECONDS)
         finally:
@@ -148,7 +148,7 @@ class Mirror:
     @property
     def resources(self) -> Sequence[Resource]:
         """The resources that have tables."""
-        return list(self._intakes)
+        return list(self._decoders)
 
     def namespace_of(self, resource: Resource) -> str:
         """Return the one namespace whose objects are mirrored; empty for all."""
@@ -165,20 +165,20 @@ class Mirror:
 
     def undecodable(self, resource: Resource) -> Sequence[Undecodable]:
         """Return the objects that could not be decoded, and are therefore in no table."""
-        return list(self._intakes[resource].undecodable.values())
+        return list(self._decoders[resource].undecodable.values())
 
     def is_undecodable(self, resource: Resource, uid: str) -> bool:
         """Report whether the newest version of the object could not be decoded; its table has an older one at best."""
-        return uid in self._intakes[resource].undecodable
+        return uid in self._decoders[resource].undecodable
 
     def holds(self, resource: Resource, key: tuple[str, str], uid: str) -> bool:
         """Report whether the object with this uid exists under its namespace and name, even if undecodable."""
-        held = self._intakes[resource].table.get(*key)
+        held = self._decoders[resource].table.get(*key)
         return (held is not None and held.metadata.uid == uid) or self.is_undecodable(resource, uid)
 
     def on_undecodable(self, resource: Resource, listener: OnUndecodable) -> None:
         """Call `listener` for every object that cannot be decoded, once per version."""
-        self._intakes[resource].listen(listener)
+        self._decoders[resource].listen(listener)
 
     async def resync(self, resources: Sequence[Resource]) -> None:
         """Run one consistent LIST of each resource: afterwards the tables are at least as new as this call.
@@ -192,10 +192,10 @@ class Mirror:
 
         Objects for which there is no table are ignored. Raises ApiError or Unreachable.
         """
-        intake = self._intake_of(resource, name)
-        if intake is None:
+        decoder = self._intake_of(resource, name)
+        if decoder is None:
             return None
-        held, as_of = intake.table.get(namespace, name), intake.table.inferred
+        held, as_of = decoder.table.get(namespace, name), decoder.table.inferred
         try:
             body = await self._api.get(resource, namespace, name)
         except ApiError as error:
@@ -204,7 +204,7 @@ class Mirror:
             if held is not None:  # another object that took the name meanwhile has another uid
                 self.deleted(resource, namespace, name, held.metadata.uid)
             return None
-        return intake.take(body, as_of)
+        return decoder.take(body, as_of)
 
     async def read_owned(self, resource: Resource, namespace: str = "", *, name: str = "") -> None:
         """Run one consistent LIST of a namespace (empty: all), or of one `name`, and apply it as a whole.
@@ -212,42 +212,42 @@ class Mirror:
         Objects that the LIST lacks are removed. Raises ApiError or Unreachable when it fails, VersionsWentBack when
         etcd was restored.
         """
-        intake = self._intakes[resource]
-        known = intake.table.newest
+        decoder = self._decoders[resource]
+        known = decoder.table.newest
         objects: list[Any] = []
         fields = f"metadata.name={name}" if name else ""
         version = ""
         try:
             async for page in pages(self._api, resource, namespace, field_selector=fields):
-                objects += [obj for obj in map(intake.decode, page.items) if obj is not None]
+                objects += [obj for obj in map(decoder.decode, page.items) if obj is not None]
                 version = page.resource_version
         except ApiError as error:
             if error.code == 404 and self._feeds[resource].optional:
                 return  # the kind is gone; its objects are dropped when it comes back without them
             raise
-        aside = set(intake.undecodable)  # they exist, although we cannot decode them
+        aside = set(decoder.undecodable)  # they exist, although we cannot decode them
 
         def scope(obj: Object) -> bool:
             there = obj.metadata
             return there.uid not in aside and namespace in ("", there.namespace) and name in ("", there.name)
 
-        intake.table.replace(objects, version_number(version), scope, known=known)
+        decoder.table.replace(objects, version_number(version), scope, known=known)
 
     def written(self, resource: Resource, body: bytes) -> object | None:
         """Apply the object that a write returned, and return it decoded; None if there is no table for it."""
-        intake = self._intake_of(resource, metadata_of(body).name if resource in self._named else "")
-        return intake.take(body) if intake is not None else None
+        decoder = self._intake_of(resource, metadata_of(body).name if resource in self._named else "")
+        return decoder.take(body) if decoder is not None else None
 
     def deleted(self, resource: Resource, namespace: str, name: str, uid: str) -> None:
         """Remove an object that is surely gone."""
-        intake = self._intakes.get(resource)
-        if intake is not None:
-            intake.drop(HeadMeta(namespace=namespace, name=name, uid=uid))
+        decoder = self._decoders.get(resource)
+        if decoder is not None:
+            decoder.drop(HeadMeta(namespace=namespace, name=name, uid=uid))
 
-    def _intake_of(self, resource: Resource, name: str) -> Intake[Any] | None:
+    def _intake_of(self, resource: Resource, name: str) -> ObjectDecoder[Any] | None:
         """Return the intake for objects of the resource; None for a name that a table by names does not follow."""
         named = self._named.get(resource)
-        return None if named is not None and not named.follows(name) else self._intakes.get(resource)
+        return None if named is not None and not named.follows(name) else self._decoders.get(resource)
 
     def _look(self) -> None:
         for resource in [one for one in self._once if self._feeds[one].synced]:
@@ -274,10 +274,10 @@ class Mirror:
             self._health.alive("mirror", not broken, ", ".join(broken))
 
 
-def _show(intake: Intake[Any], feed: Feed | NamedFeed) -> None:
+def _show(decoder: ObjectDecoder[Any], feed: Feed | NamedFeed) -> None:
     """Make the metrics of one resource follow its table; they are computed on request."""
-    resource = intake.resource.id
-    OBJECTS.labels(resource).set_function(lambda: len(intake.table))
+    resource = decoder.resource.id
+    OBJECTS.labels(resource).set_function(lambda: len(decoder.table))
     LAG.labels(resource).set_function(lambda: feed.lag)
-    UNDECODABLE.labels(resource).set_function(lambda: len(intake.undecodable))
+    UNDECODABLE.labels(resource).set_function(lambda: len(decoder.undecodable))
     DIRECT.labels(resource).set_function(lambda: feed.direct)

@@ -13,8 +13,8 @@ import structlog
 
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
+from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.direct_source import DirectSource
-from flotilla_common.mirror.intake import Intake
 
 
 class Followed(msgspec.Struct, frozen=True):
@@ -42,10 +42,10 @@ class NamedFeed:
     synced = True
     """Always True: readers wait for single names, and are called when one becomes known."""
 
-    def __init__(self, *, api: Api, clock: Clock, intake: Intake[Any]) -> None:
+    def __init__(self, *, api: Api, clock: Clock, decoder: ObjectDecoder[Any]) -> None:
         self._api = api
         self._clock = clock
-        self._intake = intake
+        self._decoder = decoder
         self._readers: list[Reader] = []
         self._sources: dict[str, _Source] = {}
 
@@ -57,7 +57,7 @@ class NamedFeed:
         """Return the state of the name, which is followed from now on until no reader needs it."""
         source = self._sources.get(name)
         if source is None:
-            source = _Source(self._api, self._intake, self._clock, name, self._changed)
+            source = _Source(self._api, self._decoder, self._clock, name, self._changed)
             self._sources[name] = source
             source.begin()
         return Followed(source.synced, "" if source.synced else source.refusal)
@@ -75,7 +75,7 @@ class NamedFeed:
     def lag(self) -> float:
         """Seconds since the last proof that every followed name is up to date."""
         now = self._clock.monotonic()
-        return max((now - source.heard for source in self._sources.values()), default=0.0)
+        return max((now - source.last_update for source in self._sources.values()), default=0.0)
 
     async def start(self) -> None:
         """Do nothing: sources start when their names are asked for."""
@@ -84,14 +84,14 @@ class NamedFeed:
         for source in self._sources.values():
             await source.stop()
 
-    async def tend(self) -> None:
+    async def tick(self) -> None:
         """Drop names that no reader needs, and restart watches that ended. Call it every second or so."""
         wanted = {name for reader in self._readers for name in reader.wanted()}
         for name in self._sources.keys() - wanted:
             await self._sources.pop(name).stop()
-            self._intake.table.let_go(name)
+            self._decoder.table.evict(name)
         for source in self._sources.values():
-            await source.tend()
+            await source.tick()
 
     def _changed(self, name: str) -> None:
         for reader in self._readers:
@@ -101,8 +101,10 @@ class NamedFeed:
 class _Source(DirectSource):
     """The objects of one name, and the reason why they are not known."""
 
-    def __init__(self, api: Api, intake: Intake[Any], clock: Clock, name: str, changed: Callable[[str], None]) -> None:
-        super().__init__(api, intake, clock, lambda: changed(name), name=name)
+    def __init__(
+        self, api: Api, decoder: ObjectDecoder[Any], clock: Clock, name: str, changed: Callable[[str], None]
+    ) -> None:
+        super().__init__(api, decoder, clock, lambda: changed(name), name=name)
         self._name = name
         self._changed = changed
         self.refusal = ""
@@ -111,7 +113,7 @@ class _Source(DirectSource):
         """Store why the apiserver refuses; empty when it responds again."""
         news, self.refusal = trouble != self.refusal, trouble
         if news and trouble:
-            resource = self._intake.resource.plural
+            resource = self._decoder.resource.plural
             structlog.get_logger().warning("cannot follow a name", resource=resource, name=self._name, why=trouble)
         if news and not self.synced:
             self._changed(self._name)

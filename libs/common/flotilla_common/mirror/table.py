@@ -165,7 +165,7 @@ class Table(Generic[T]):
         self._forget(held, version)
         self._notify(held, None)
 
-    def let_go(self, name: str) -> None:
+    def evict(self, name: str) -> None:
         """Drop all objects of a name that is no longer followed, without calling listeners: they may still exist."""
         for held in [obj for obj in self._objects.values() if obj.metadata.name == name]:
             self._forget(held, version=-1)

@@ -11,7 +11,7 @@ from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.model import agent, ephemeral, kubelet
 from flotilla_common.model.containers import statuses_of
 from flotilla_common.model.store import Objects, Place, place_of
-from flotilla_common.workload.causes import Around, Cause, cause_of, lingers
+from flotilla_common.workload.causes import Around, Cause, cause_of, stuck_terminating
 from flotilla_common.workload.placement import node_of
 
 SOON = timedelta(seconds=60)
@@ -114,7 +114,7 @@ class Pods:
     def _trouble(self, document: Json) -> Cause | None:
         """Return what is wrong with a pod now, if it needs intervention or has lasted for too long."""
         pod, now = msgspec.convert(document, Pod), self._objects.clock.now()
-        if pod.metadata.deletion_timestamp is not None and lingers(pod, now):
+        if pod.metadata.deletion_timestamp is not None and stuck_terminating(pod, now):
             self._lingering.add(pod.metadata.uid)
         cause = cause_of(pod, Around(now=now))
         if cause is None or cause.stuck:

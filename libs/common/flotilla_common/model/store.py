@@ -13,7 +13,7 @@ from flotilla_common.api.meta import Object, group_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import ManualClock
 from flotilla_common.kube.reflector import decode_head
-from flotilla_common.mirror.intake import Intake
+from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.table import Indexer, Table
 
 _SYSTEM = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
@@ -33,14 +33,14 @@ class Objects:
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
         self._stored: dict[Resource, dict[Place, Json]] = {}
-        self._intakes: dict[str, list[Intake[Any]]] = {}
+        self._decoders: dict[str, list[ObjectDecoder[Any]]] = {}
         self._listeners: list[Listener] = []
         self._version = 0
 
     def add(self, resource: Resource, kind: type[T], indexes: Mapping[str, Indexer[T]]) -> Table[T]:
         """Add a table of the resource's objects; must be called before the first object is stored."""
         table = Table[T](indexes)
-        self._intakes.setdefault(resource.id, []).append(Intake(resource, kind, table))
+        self._decoders.setdefault(resource.id, []).append(ObjectDecoder(resource, kind, table))
         return table
 
     def listen(self, listener: Listener) -> None:
@@ -54,8 +54,8 @@ class Objects:
             document = _whole(resource, msgspec.json.decode(raw))
             self._version = max(self._version, int(document["metadata"].get("resourceVersion") or 0))
             stored[place_of(document)] = document
-            for intake in self._intakes.get(resource.id, ()):
-                intake.take(raw)
+            for decoder in self._decoders.get(resource.id, ()):
+                decoder.take(raw)
 
     def get(self, resource: Resource, namespace: str, name: str) -> Json | None:
         """Return the object of that name, or None."""
@@ -88,8 +88,8 @@ class Objects:
         metadata = document["metadata"] | {"resourceVersion": str(self._version)}
         after = stored[place] = _whole(resource, document | {"metadata": metadata})
         raw = msgspec.json.encode(after)
-        for intake in self._intakes.get(resource.id, ()):
-            intake.take(raw)
+        for decoder in self._decoders.get(resource.id, ()):
+            decoder.take(raw)
         self._tell(resource, before, after)
         return after
 
@@ -98,8 +98,8 @@ class Objects:
         del self._stored[resource][place_of(document)]
         self._version += 1
         head = decode_head(msgspec.json.encode(document)).metadata
-        for intake in self._intakes.get(resource.id, ()):
-            intake.drop(head)
+        for decoder in self._decoders.get(resource.id, ()):
+            decoder.drop(head)
         self._tell(resource, document, None)
 
     def _tell(self, resource: Resource, before: Json | None, after: Json | None) -> None:

@@ -11,7 +11,7 @@ from flotilla_common.api.keys import STATE_LABEL, STATE_TIME_ANNOTATION
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.rollout import Lifecycle, LifecycleHook
 from flotilla_common.workload.podedit import PodEdit
-from flotilla_common.workload.readiness import Holder, hold, release
+from flotilla_common.workload.readiness import Blocker, add_blocker, remove_blocker
 
 PREPARING_NORMAL = "PreparingNormal"  # created, cannot be available yet
 NORMAL = "Normal"
@@ -20,8 +20,8 @@ UPDATING = "Updating"
 UPDATED = "Updated"  # waits for the user to restore the hook
 PREPARING_DELETE = "PreparingDelete"  # waits for the user to remove the hook
 
-PRE_DELETE_HOLDER = Holder("Lifecycle", "preDeleteHook")
-PRE_UPDATE_HOLDER = Holder("Lifecycle", "preUpdateHook")
+PRE_DELETE_HOLDER = Blocker("Lifecycle", "preDeleteHook")
+PRE_UPDATE_HOLDER = Blocker("Lifecycle", "preUpdateHook")
 
 
 def hooked(hook: LifecycleHook | None, pod: Pod) -> bool:
@@ -69,11 +69,11 @@ def _mark(edit: PodEdit, state: str, lifecycle: Lifecycle | None, now: datetime)
     """Set marks as the hook asks, but always withdraw them, so that a changed hook leaves no pod NotReady."""
     if state == PREPARING_DELETE:
         if lifecycle and lifecycle.pre_delete and lifecycle.pre_delete.mark_pod_not_ready:
-            hold(edit, PRE_DELETE_HOLDER, now)
+            add_blocker(edit, PRE_DELETE_HOLDER, now)
     elif state == PREPARING_UPDATE:
         if lifecycle and lifecycle.in_place_update and lifecycle.in_place_update.mark_pod_not_ready:
-            hold(edit, PRE_UPDATE_HOLDER, now)
+            add_blocker(edit, PRE_UPDATE_HOLDER, now)
     elif state in (UPDATED, NORMAL):
-        release(edit, PRE_UPDATE_HOLDER, now)
+        remove_blocker(edit, PRE_UPDATE_HOLDER, now)
     elif state == PREPARING_NORMAL:
-        release(edit, PRE_DELETE_HOLDER, now)
+        remove_blocker(edit, PRE_DELETE_HOLDER, now)

@@ -41,7 +41,7 @@ def adopt(owner: Json, resource: Resource, objects: Iterable[Object]) -> list[Ch
     ]
 
 
-def take_in(resource: Resource, owner: ObjectMeta, kind: Resource, objects: Iterable[Object]) -> list[Chain]:
+def adopt_orphans(resource: Resource, owner: ObjectMeta, kind: Resource, objects: Iterable[Object]) -> list[Chain]:
     """Make the owner, of `resource`, the controller of orphans of `kind`, which need not refer to it.
 
     Nothing ties these to the owner yet, so a stale view might be the only claim: each chain begins with an

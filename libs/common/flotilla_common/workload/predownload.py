@@ -19,7 +19,7 @@ from flotilla_common.control.plan import Create, Event, Frozen, Intent, Json
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_common.workload.ownership import owner_reference
-from flotilla_common.workload.recipe import RevisionRecipe, short_hash
+from flotilla_common.workload.revision_codec import RevisionCodec, short_hash
 
 TIMEOUT_SECONDS, BACKOFF_LIMIT, TTL_SECONDS = 300, 1, 600
 
@@ -30,7 +30,7 @@ class ImagePulls(Frozen):
     resource: Resource
     metadata: ObjectMeta  # the workload's
     selector: LabelSelector  # over its pods
-    recipe: RevisionRecipe
+    codec: RevisionCodec
     update: ControllerRevision
     old: Sequence[ControllerRevision]  # the revisions of pods that will be updated
     parallelism: IntOrString | None = None  # nodes at a time; None is one
@@ -63,8 +63,8 @@ def is_decided(revision: ControllerRevision) -> bool:
 
 def plan_pulls(pulls: ImagePulls, builder: PlanBuilder) -> None:
     """Create the jobs, and record it on the revision."""
-    template = _template(pulls.recipe, pulls.update)
-    before = [dict(_images(_template(pulls.recipe, revision))) for revision in pulls.old]
+    template = _template(pulls.codec, pulls.update)
+    before = [dict(_images(_template(pulls.codec, revision))) for revision in pulls.old]
     wanted = [
         (container, image)
         for container, image in _images(template)
@@ -141,8 +141,8 @@ def _secrets(template: Json) -> Json:
     return {"pullSecrets": names} if names else {}
 
 
-def _template(recipe: RevisionRecipe, revision: ControllerRevision) -> Json:
-    return member(mapping(read_json(recipe.data_of(revision) or b"{}", object)), "spec", "template")
+def _template(codec: RevisionCodec, revision: ControllerRevision) -> Json:
+    return member(mapping(read_json(codec.data_of(revision) or b"{}", object)), "spec", "template")
 
 
 def _images(template: Json) -> Iterable[tuple[str, str]]:

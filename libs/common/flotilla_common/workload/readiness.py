@@ -14,14 +14,14 @@ from flotilla_common.api.meta import Condition
 from flotilla_common.workload.podedit import PodEdit
 
 
-class Holder(msgspec.Struct, frozen=True, order=True, rename="camel"):
+class Blocker(msgspec.Struct, frozen=True, order=True, rename="camel"):
     """A program that keeps a pod NotReady, and its reason. Members that are not text read as empty."""
 
     user_agent: str = ""
     key: str = ""
 
 
-def hold(edit: PodEdit, holder: Holder, now: datetime) -> None:
+def add_blocker(edit: PodEdit, holder: Blocker, now: datetime) -> None:
     """Keep the pod NotReady on behalf of `holder`; no effect without the gate."""
     condition = edit.condition(POD_READY)
     holders = _holders(condition)
@@ -31,7 +31,7 @@ def hold(edit: PodEdit, holder: Holder, now: datetime) -> None:
     recompute_ready(edit, now)
 
 
-def release(edit: PodEdit, holder: Holder, now: datetime) -> None:
+def remove_blocker(edit: PodEdit, holder: Blocker, now: datetime) -> None:
     """Remove `holder`; without any holders the pod may be Ready again (the kubelet then sets Ready)."""
     holders = _holders(edit.condition(POD_READY))
     if POD_READY in edit.pod.gates and holder in holders:
@@ -88,17 +88,17 @@ def _failure(edit: PodEdit, gate: str) -> str:
     return ""
 
 
-def _holders(condition: Condition | None) -> set[Holder]:
+def _holders(condition: Condition | None) -> set[Blocker]:
     """Return the holders of the pod. An invalid message counts as empty: no holder could ever be removed from it."""
     if condition is None or not condition.message:
         return set()
     try:
-        return set(read_json(condition.message, list[Holder]))
+        return set(read_json(condition.message, list[Blocker]))
     except ValueError:
         return set()
 
 
-def _write(edit: PodEdit, holders: set[Holder], now: datetime) -> None:
+def _write(edit: PodEdit, holders: set[Blocker], now: datetime) -> None:
     edit.on_this_version()
     edit.set_condition(
         Condition(

@@ -1,6 +1,6 @@
 """ControllerRevisions: choosing, creating, renumbering and deleting them (common.md §7).
 
-The differences between the kinds are in `recipe`.
+The differences between the kinds are in `codec`.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -17,7 +17,7 @@ from flotilla_common.control.plan import Chain, Delete, Frozen, Intent, Json, Pa
 from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_common.workload.hashing import revision_hash
 from flotilla_common.workload.ownership import owner_reference
-from flotilla_common.workload.recipe import RevisionOwner, RevisionRecipe, cached_canonical
+from flotilla_common.workload.revision_codec import RevisionCodec, RevisionOwner, cached_canonical
 
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
@@ -35,22 +35,22 @@ class RevisionChoice(Frozen):
 
 
 def choose_revisions(
-    recipe: RevisionRecipe, owner: RevisionOwner, source: bytes, stored: Sequence[ControllerRevision]
+    codec: RevisionCodec, owner: RevisionOwner, source: bytes, stored: Sequence[ControllerRevision]
 ) -> RevisionChoice:
     """Find or build the update revision of `source`, the data as the user wrote it, and find the current one (§7.4).
 
     `stored` may hold revisions of others: they only matter where they occupy a name. Raises ValueError if the source is
     invalid.
     """
-    data = cached_canonical(recipe.canonical, source)
+    data = cached_canonical(codec.canonical, source)
     own = own_revisions(
-        stored, owner.metadata.uid, owner.selector, may_lack_labels=recipe.may_lack_labels, newest=owner.update_name
+        stored, owner.metadata.uid, owner.selector, may_lack_labels=codec.may_lack_labels, newest=owner.update_name
     )
-    equal = [revision for revision in own if recipe.data_of(revision) == data]
+    equal = [revision for revision in own if codec.data_of(revision) == data]
     highest = own[-1].revision if own else 0
     collisions = owner.collision_count or 0
     writes: Chain = ()
-    name, holder, counted = _name(recipe, owner, data, collisions, stored)
+    name, holder, counted = _name(codec, owner, data, collisions, stored)
     if equal:
         update = equal[-1]
         if update is holder:
@@ -60,7 +60,7 @@ def choose_revisions(
     else:
         update, collisions = holder, counted
         if update is None:
-            update, writes = _create(_body(recipe, owner, data, name, highest + 1))
+            update, writes = _create(_body(codec, owner, data, name, highest + 1))
     current = next((revision for revision in own if revision.metadata.name == owner.current_name), update)
     if current.metadata.name == update.metadata.name:
         current = update
@@ -100,13 +100,13 @@ def own_revisions(
 
 
 def live_revisions(
-    recipe: RevisionRecipe, revisions: Iterable[ControllerRevision], labels: Collection[str]
+    codec: RevisionCodec, revisions: Iterable[ControllerRevision], labels: Collection[str]
 ) -> frozenset[str]:
     """Return the names of revisions that one of these labels of pods refers to."""
     return frozenset(
         revision.metadata.name
         for revision in revisions
-        if any(recipe.belongs(label, recipe.label(revision)) for label in labels)
+        if any(codec.belongs(label, codec.label(revision)) for label in labels)
     )
 
 
@@ -145,27 +145,27 @@ def _raise(revision: ControllerRevision, number: int, owner: RevisionOwner) -> t
 
 
 def _name(
-    recipe: RevisionRecipe, owner: RevisionOwner, data: bytes, collisions: int, stored: Iterable[ControllerRevision]
+    codec: RevisionCodec, owner: RevisionOwner, data: bytes, collisions: int, stored: Iterable[ControllerRevision]
 ) -> tuple[str, ControllerRevision | None, int]:
     """Return a name, the revision that has it with the same data, and the number of names taken by other data."""
     taken = {revision.metadata.name: revision for revision in stored}
     while True:
-        name = f"{owner.metadata.name[: recipe.name_limit]}-{revision_hash(data, collisions)}"
+        name = f"{owner.metadata.name[: codec.name_limit]}-{revision_hash(data, collisions)}"
         holder = taken.get(name)
-        if holder is None or recipe.data_of(holder) == data:
+        if holder is None or codec.data_of(holder) == data:
             return name, holder, collisions
         collisions += 1
 
 
-def _body(recipe: RevisionRecipe, owner: RevisionOwner, data: bytes, name: str, number: int) -> Json:
+def _body(codec: RevisionCodec, owner: RevisionOwner, data: bytes, name: str, number: int) -> Json:
     content: Json = msgspec.json.decode(data)
-    own_hash = name.rpartition("-")[2] if recipe.hash_label_follows_name else revision_hash(data, owner.collision_count)
+    own_hash = name.rpartition("-")[2] if codec.hash_label_follows_name else revision_hash(data, owner.collision_count)
     return {
         **REVISION.type_meta,
         "metadata": {
-            "namespace": recipe.namespace or owner.metadata.namespace,
-            "labels": {**owner.labels, **recipe.labels(content), recipe.hash_label: own_hash},
-            "annotations": {**(owner.metadata.annotations if recipe.copies_annotations else {}), **owner.annotations},
+            "namespace": codec.namespace or owner.metadata.namespace,
+            "labels": {**owner.labels, **codec.labels(content), codec.hash_label: own_hash},
+            "annotations": {**(owner.metadata.annotations if codec.copies_annotations else {}), **owner.annotations},
             "ownerReferences": [owner_reference(owner.resource, owner.metadata)],
             "name": name,
         },

@@ -23,7 +23,7 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.causes import LOOKED_AT
 from flotilla_common.workload.lifecycle import NORMAL, PREPARING_DELETE, PREPARING_UPDATE
 from flotilla_common.workload.predicates import is_serving, is_settled
-from flotilla_common.workload.recipe import short_hash
+from flotilla_common.workload.revision_codec import short_hash
 
 _MEMO = "cloneset_traits"
 

@@ -7,15 +7,15 @@ import msgspec
 from flotilla_cloneset.cloneset.claims import Claims
 from flotilla_cloneset.cloneset.classification import Classification, traits
 from flotilla_cloneset.cloneset.numbers import Targets
-from flotilla_cloneset.cloneset.revisions import RECIPE
+from flotilla_cloneset.cloneset.revisions import CODEC
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
+from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.core import Pod
-from flotilla_common.api.facts import Fact
 from flotilla_common.api.kinds.cloneset.types import RollingUpdate
 from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.inplace import InPlaceContext
-from flotilla_common.workload.recipe import belongs
+from flotilla_common.workload.revision_codec import belongs
 from flotilla_common.workload.revisions import RevisionChoice
 
 
@@ -47,7 +47,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The inputs of an in-place update besides the pod."""
         options = self.snapshot.options
         return InPlaceContext(
-            recipe=RECIPE,
+            codec=CODEC,
             lifecycle=self.snapshot.cloneset.spec.lifecycle,
             gates=self.snapshot.gates,
             server_version=options.server_version,
@@ -79,7 +79,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _needed(self) -> int:
         return max(self.targets.replicas - self.targets.max_unavailable, 0)
 
-    @Fact
+    @struct_cached_property
     def _mainstay(self) -> frozenset[str]:
         """Return the uids of the pods that have been ready longest, as many as are needed.
 

@@ -12,7 +12,7 @@ from flotilla_cloneset.cloneset.classification import Classification, Criteria, 
 from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_cloneset.cloneset.numbers import targets
 from flotilla_cloneset.cloneset.podupdate import RECREATE
-from flotilla_cloneset.cloneset.revisions import RECIPE, find_revisions, in_place_spec, record_of, surplus
+from flotilla_cloneset.cloneset.revisions import CODEC, find_revisions, in_place_spec, record_of, surplus
 from flotilla_cloneset.cloneset.rollout import direction, plan_update, update_numbers
 from flotilla_cloneset.cloneset.scale import plan_scale
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
@@ -28,13 +28,13 @@ from flotilla_common.control.plan import Intent, Plan, Stage, State
 from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder, refused
 from flotilla_common.control.writes import patch_of
 from flotilla_common.workload.budget import Disruptions
-from flotilla_common.workload.causes import Around, Group, explain_pods, lingers, root_cause
+from flotilla_common.workload.causes import Around, Group, explain_pods, root_cause, stuck_terminating
 from flotilla_common.workload.claims import keep_record
 from flotilla_common.workload.inplace import InPlaceContext
 from flotilla_common.workload.inplace.refresh import Due, stage_refreshes
 from flotilla_common.workload.ownership import adopt, owner_reference, release
 from flotilla_common.workload.predownload import ImagePulls, plan_ahead
-from flotilla_common.workload.recipe import belongs, short_hash
+from flotilla_common.workload.revision_codec import belongs, short_hash
 from flotilla_common.workload.revisions import RevisionChoice
 
 
@@ -217,7 +217,7 @@ def _pods(context: PlanContext) -> Iterator[Pod]:
     """Yield pods that are not available, then pods whose termination is stuck."""
     pods = context.pods
     yield from pods.first_unavailable
-    yield from (pod for pod in pods.inactive if lingers(pod, context.now))
+    yield from (pod for pod in pods.inactive if stuck_terminating(pod, context.now))
 
 
 FEW = 3
@@ -234,7 +234,7 @@ def plan_predownload(context: PlanContext, builder: PlanBuilder) -> None:
         resource=CLONE_SET,
         metadata=cloneset.metadata,
         selector=cloneset.spec.selector,
-        recipe=RECIPE,
+        codec=CODEC,
         update=revisions.update,
         old=(revisions.current,),
         parallelism=settings.image_pre_download_parallelism,

@@ -17,7 +17,7 @@ from flotilla_common.workload.claims import ClaimTemplate
 from flotilla_common.workload.lifecycle import initial_labels, state_annotations
 from flotilla_common.workload.newpods import with_readiness_gates, with_volumes
 from flotilla_common.workload.ownership import owner_reference
-from flotilla_common.workload.recipe import short_hash
+from flotilla_common.workload.revision_codec import short_hash
 
 
 def revision_labels(revision: str, *, short: bool) -> dict[str, str]:

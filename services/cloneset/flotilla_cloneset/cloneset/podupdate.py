@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_cloneset.cloneset.pod_factory import revision_labels
-from flotilla_cloneset.cloneset.revisions import RECIPE, in_place_spec
+from flotilla_cloneset.cloneset.revisions import CODEC, in_place_spec
 from flotilla_common.api import keys
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.meta import controller_of
@@ -15,7 +15,7 @@ from flotilla_common.workload.inplace import UpdateRefused, update_in_place
 from flotilla_common.workload.inplace.calculate import hindrances_between
 from flotilla_common.workload.lifecycle import PREPARING_UPDATE
 from flotilla_common.workload.podedit import PodEdit
-from flotilla_common.workload.recipe import short_hash
+from flotilla_common.workload.revision_codec import short_hash
 
 RECREATE, IN_PLACE_ONLY = "ReCreate", "InPlaceOnly"
 
@@ -86,7 +86,7 @@ def _update(
         )
     if only:
         text = f"find Pod {pod.metadata.name} update strategy is InPlaceOnly but can not update in-place"
-        raise UpdateRefused(text, [pod], hindrances_between(RECIPE, old, target, gates) if old is not None else "")
+        raise UpdateRefused(text, [pod], hindrances_between(CODEC, old, target, gates) if old is not None else "")
     return _recreate(pod, target)
 
 

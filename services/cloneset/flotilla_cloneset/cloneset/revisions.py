@@ -12,9 +12,9 @@ from flotilla_common.gates import Gates
 from flotilla_common.workload.claims import claim_record
 from flotilla_common.workload.hashing import claim_templates_hash
 from flotilla_common.workload.inplace import UpdateSpec, calculate
-from flotilla_common.workload.recipe import (
+from flotilla_common.workload.revision_codec import (
+    RevisionCodec,
     RevisionOwner,
-    RevisionRecipe,
     belongs,
     canonical_template_data,
     template_data,
@@ -28,7 +28,7 @@ from flotilla_common.workload.revisions import (
     surplus_revisions,
 )
 
-RECIPE = RevisionRecipe(canonical=canonical_template_data, labels=template_labels, belongs=belongs)
+CODEC = RevisionCodec(canonical=canonical_template_data, labels=template_labels, belongs=belongs)
 
 
 def find_revisions(snapshot: CloneSetSnapshot, selector: Selector) -> RevisionChoice:
@@ -45,7 +45,7 @@ def find_revisions(snapshot: CloneSetSnapshot, selector: Selector) -> RevisionCh
             **record_of(snapshot.cloneset),
         },
     )
-    return choose_revisions(RECIPE, owner, template_data(spec.template), tuple(snapshot.revisions))
+    return choose_revisions(CODEC, owner, template_data(spec.template), tuple(snapshot.revisions))
 
 
 def record_of(cloneset: CloneSet) -> dict[str, str]:
@@ -59,7 +59,7 @@ def surplus(snapshot: CloneSetSnapshot, selector: Selector, live_labels: Iterabl
     if len(snapshot.revisions) <= limit:
         return ()
     own = own_revisions(snapshot.revisions, snapshot.cloneset.metadata.uid, selector)
-    live = live_revisions(RECIPE, own, frozenset(live_labels))
+    live = live_revisions(CODEC, own, frozenset(live_labels))
     return surplus_revisions([revision for revision in own if revision.metadata.name not in live], limit)
 
 
@@ -71,4 +71,4 @@ def in_place_spec(
     With the gate on, a change of the claim templates requires recreation unless `ignore_claims` (§7.6).
     """
     recreates = gates.on("RecreatePodWhenChangeVCTInCloneSetGate") and not ignore_claims
-    return calculate(RECIPE, old, new, gates=gates, must_match=CLAIM_HASH_ANNOTATION if recreates else "")
+    return calculate(CODEC, old, new, gates=gates, must_match=CLAIM_HASH_ANNOTATION if recreates else "")

@@ -19,7 +19,7 @@ from flotilla_common.control.text import NAMED, named, pods_word
 from flotilla_common.workload.inplace import UpdateRefused
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, UPDATED
 from flotilla_common.workload.ordering import update_order
-from flotilla_common.workload.recipe import belongs
+from flotilla_common.workload.revision_codec import belongs
 
 
 def update_numbers(context: PlanContext) -> Quantities:

@@ -15,7 +15,7 @@ from flotilla_common.workload.inplace import InPlaceContext
 from flotilla_daemonset.daemonset.nodes import NodeState, NodeView
 from flotilla_daemonset.daemonset.numbers import Targets
 from flotilla_daemonset.daemonset.pods import Criteria, Membership
-from flotilla_daemonset.daemonset.revisions import RECIPE, Revisions, hash_of
+from flotilla_daemonset.daemonset.revisions import CODEC, Revisions, hash_of
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot
 
 
@@ -63,7 +63,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The inputs of an in-place update besides the pod. Such updates use neither hooks nor states (§4.8)."""
         options = self.snapshot.options
         return InPlaceContext(
-            recipe=RECIPE,
+            codec=CODEC,
             lifecycle=None,
             gates=self.snapshot.gates,
             server_version=options.server_version,

@@ -17,7 +17,7 @@ from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
 from flotilla_common.control.text import named
 from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.inplace.refresh import Due, stage_refreshes
-from flotilla_common.workload.ownership import release, take_in
+from flotilla_common.workload.ownership import adopt_orphans, release
 from flotilla_common.workload.placement import Placement
 from flotilla_common.workload.predicates import is_settled
 from flotilla_common.workload.predownload import ImagePulls, is_decided, plan_no_pulls, plan_pulls, plan_removal
@@ -28,7 +28,7 @@ from flotilla_daemonset.daemonset.numbers import targets
 from flotilla_daemonset.daemonset.pod_actions import PodActions
 from flotilla_daemonset.daemonset.pods import GENERATION_ANNOTATION, Criteria, classify, is_terminating
 from flotilla_daemonset.daemonset.revisions import (
-    RECIPE,
+    CODEC,
     Revisions,
     find_revisions,
     forget_duplicates,
@@ -112,7 +112,7 @@ def _own(context: PlanContext, builder: PlanBuilder) -> None:
     builder.stage(move(revisions, moved))
     builder.stage(forget_duplicates(revisions))
     builder.stage(release(meta.uid, POD, members.strays), stop_on_failure=False)
-    builder.stage(take_in(DAEMON_SET, meta, POD, members.orphans), stop_on_failure=False)
+    builder.stage(adopt_orphans(DAEMON_SET, meta, POD, members.orphans), stop_on_failure=False)
     for pod in (*moved, *members.strays, *members.orphans):
         builder.touch(pod)
     if members.orphans:
@@ -208,7 +208,7 @@ def _pulls(context: PlanContext) -> ImagePulls:
         resource=DAEMON_SET,
         metadata=daemonset.metadata,
         selector=daemonset.spec.selector,
-        recipe=RECIPE,
+        codec=CODEC,
         update=context.revisions.update,
         old=tuple(context.revisions.old),
         parallelism=integer(annotations.get(keys.PULL_PARALLELISM, "")),

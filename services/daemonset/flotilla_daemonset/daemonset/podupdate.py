@@ -10,7 +10,7 @@ from flotilla_common.workload.inplace.calculate import hindrances_between
 from flotilla_common.workload.inplace.update import start
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.pod_actions import PodActions
-from flotilla_daemonset.daemonset.revisions import RECIPE
+from flotilla_daemonset.daemonset.revisions import CODEC
 
 
 class Updater:
@@ -58,9 +58,9 @@ class Updater:
         if old is None or IN_PLACE_READY not in pod.gates:
             self._hindrance = f"{pod.metadata.name} lacks its revision or the readiness gate {IN_PLACE_READY}"
             return None
-        spec = calculate(RECIPE, old, context.revisions.update, gates=context.snapshot.gates)
+        spec = calculate(CODEC, old, context.revisions.update, gates=context.snapshot.gates)
         if spec is None and not self._hindrance:
-            self._hindrance = hindrances_between(RECIPE, old, context.revisions.update, context.snapshot.gates)
+            self._hindrance = hindrances_between(CODEC, old, context.revisions.update, context.snapshot.gates)
         return spec
 
     def _start(self, pod: Pod, spec: UpdateSpec) -> Chain:

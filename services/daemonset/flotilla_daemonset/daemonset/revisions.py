@@ -14,11 +14,11 @@ from flotilla_common.api.resources import REVISION
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Chain, Delete, Frozen, Intent
 from flotilla_common.control.writes import delete_of, patch_of
-from flotilla_common.workload.ownership import take_in
+from flotilla_common.workload.ownership import adopt_orphans
 from flotilla_common.workload.podedit import PodEdit
-from flotilla_common.workload.recipe import (
+from flotilla_common.workload.revision_codec import (
+    RevisionCodec,
     RevisionOwner,
-    RevisionRecipe,
     canonical_template_data,
     template_data,
     template_labels,
@@ -33,7 +33,7 @@ def hash_of(revision: ControllerRevision) -> str:
     return revision.metadata.labels.get(REVISION_LABEL) or revision.metadata.name
 
 
-RECIPE = RevisionRecipe(
+CODEC = RevisionCodec(
     canonical=canonical_template_data,
     labels=template_labels,
     label=hash_of,
@@ -71,15 +71,15 @@ def find_revisions(daemonset: DaemonSet, stored: Sequence[ControllerRevision], s
         selector=selector,
         collision_count=daemonset.status.collision_count,
     )
-    choice = choose_revisions(RECIPE, owner, template_data(daemonset.spec.template), tuple(stored))
-    update, data = choice.update, RECIPE.data_of(choice.update)
+    choice = choose_revisions(CODEC, owner, template_data(daemonset.spec.template), tuple(stored))
+    update, data = choice.update, CODEC.data_of(choice.update)
     own = own_revisions(stored, daemonset.metadata.uid, selector)
     others = [revision for revision in own if revision.metadata.name != update.metadata.name]
     counted = choice.collision_count or daemonset.status.collision_count is not None
     return Revisions(
         update=update,
-        duplicates=[revision for revision in others if RECIPE.data_of(revision) == data],
-        old=[revision for revision in others if RECIPE.data_of(revision) != data],
+        duplicates=[revision for revision in others if CODEC.data_of(revision) == data],
+        old=[revision for revision in others if CODEC.data_of(revision) != data],
         loose=[revision for revision in own if controller_of(revision.metadata) is None],
         collision_count=choice.collision_count if counted else None,
         writes=choice.writes,
@@ -96,7 +96,7 @@ def upkeep(daemonset: DaemonSet, revisions: Revisions) -> list[Chain]:
         for revision in (revisions.update, *revisions.old)
         if REVISION_LABEL not in revision.metadata.labels and revision.metadata.name not in busy
     ]
-    return [*take_in(DAEMON_SET, daemonset.metadata, REVISION, loose), *map(_label, unlabelled)]
+    return [*adopt_orphans(DAEMON_SET, daemonset.metadata, REVISION, loose), *map(_label, unlabelled)]
 
 
 def misplaced(revisions: Revisions, pods: Iterable[Pod]) -> list[Pod]:

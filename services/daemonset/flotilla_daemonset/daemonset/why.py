@@ -7,7 +7,7 @@ from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.control.plan import State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import named, nodes_word
-from flotilla_common.workload.causes import Around, explain_pods, lingers
+from flotilla_common.workload.causes import Around, explain_pods, stuck_terminating
 from flotilla_common.workload.pernode import explain_excluded
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.nodes import NodeState
@@ -35,7 +35,7 @@ def _pods(context: PlanContext) -> Iterator[Pod]:
         elif state.fit.should_run and state.living and not _is_served(context, state):
             yield state.living[0]
     yield from context.node_view.lost
-    yield from (pod for state in context.pending for pod in state.pods if lingers(pod, context.now))
+    yield from (pod for state in context.pending for pod in state.pods if stuck_terminating(pod, context.now))
 
 
 def _is_served(context: PlanContext, state: NodeState) -> bool:

@@ -7,7 +7,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import named, nodes_word, pods_word
-from flotilla_common.workload.causes import Around, explain_pods, lingers
+from flotilla_common.workload.causes import Around, explain_pods, stuck_terminating
 from flotilla_common.workload.pernode import explain_excluded
 from flotilla_common.workload.placement import node_of
 from flotilla_jobs.broadcastjob.context import PlanContext, count
@@ -18,7 +18,7 @@ def explain(context: PlanContext, builder: PlanBuilder) -> None:
     """Add the causes of pods that fail, do not start or do not go, and of nodes without a pod."""
     failed = context.counts.failed
     troubled = [pod for pod in context.counts.active if not pod.ready]
-    troubled += [pod for pod in context.snapshot.pods if lingers(pod, context.now)]
+    troubled += [pod for pod in context.snapshot.pods if stuck_terminating(pod, context.now)]
     _explain_pods(context.snapshot, [*failed, *troubled], context.now, builder)
     if failed:
         text = f"{pods_word(len(failed))} failed: {named(failed)}"

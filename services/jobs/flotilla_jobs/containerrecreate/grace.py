@@ -18,7 +18,7 @@ from flotilla_common.api.meta import Condition
 from flotilla_common.control.plan import Chain, Intent, Json, Patch
 from flotilla_common.control.writes import patch_of
 from flotilla_common.workload.podedit import PodEdit
-from flotilla_common.workload.readiness import Holder, hold, release
+from flotilla_common.workload.readiness import Blocker, add_blocker, remove_blocker
 
 AGENT = "ContainerRecreateRequest"
 """Name of the holder in the message of the pod's condition."""
@@ -34,7 +34,7 @@ def holding(request: ContainerRecreateRequest, pod: Pod, now: datetime) -> Chain
     if POD_READY not in pod.gates:
         return ()
     edit = PodEdit(pod, Intent.UPDATE, "unready grace period", phase="")
-    hold(edit, _holder(request), now)
+    add_blocker(edit, _holder(request), now)
     return (*_with_finalizer(request), *edit.chain())
 
 
@@ -60,7 +60,7 @@ def ending(request: ContainerRecreateRequest, pod: Pod | None, now: datetime) ->
         metadata["finalizers"] = [name for name in request.metadata.finalizers if name != RECREATE_UNREADY]
         if pod is not None:
             edit = PodEdit(pod, Intent.UPDATE, "unready grace period is over", phase="")
-            release(edit, _holder(request), now)
+            remove_blocker(edit, _holder(request), now)
             given_back = edit.chain()
     if RECREATE_ACTIVE in request.metadata.labels and request.metadata.deletion_timestamp is None:
         metadata["labels"] = {RECREATE_ACTIVE: None}
@@ -80,5 +80,5 @@ def _metadata_patch(request: ContainerRecreateRequest, metadata: Json, cause: st
     return patch_of(RECREATE_REQUEST, request.metadata, Intent.UPDATE, cause, body=body, on_version=True)
 
 
-def _holder(request: ContainerRecreateRequest) -> Holder:
-    return Holder(AGENT, f"{request.metadata.namespace}/{request.metadata.name}")
+def _holder(request: ContainerRecreateRequest) -> Blocker:
+    return Blocker(AGENT, f"{request.metadata.namespace}/{request.metadata.name}")

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.core import ContainerStatus, EphemeralContainer, Pod
-from flotilla_common.api.facts import Fact
 from flotilla_common.api.kinds.ephemeraljob.types import (
     FAILED,
     JOB_UID_ENV,
@@ -87,12 +87,12 @@ class TargetPods(msgspec.Struct, frozen=True, dict=True):
         limit = job.spec.replicas
         return cls(chosen if limit is None else chosen[: max(limit, 0)], conflicts)
 
-    @Fact
+    @struct_cached_property
     def open(self) -> Sequence[Target]:
         """Return the pods without a container of the job."""
         return [target for target in self.chosen if not target.injected]
 
-    @Fact
+    @struct_cached_property
     def at_work(self) -> Sequence[Target]:
         """Return the pods that parallelism counts."""
         return [target for target in self.chosen if target.at_work]

@@ -17,7 +17,7 @@ from flotilla_common.control import spec
 from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import IN_NAMESPACE, Access, Trigger, Watch, namespace_of
+from flotilla_common.control.watches import IN_NAMESPACE, AccessRule, Trigger, Watch, namespace_of
 from flotilla_common.settings import Settings
 from flotilla_jobs.enabled import jobs_off
 from flotilla_jobs.imagepull.plan import plan
@@ -162,7 +162,7 @@ CONTROLLER = ControllerSpec(
     name="imagepulljob-controller",
     primary=JOBS,
     watches=(LISTS, IMAGES, PODS, COPIES, CLONE_SETS),
-    access=(Access(SECRET, ("get",)),),  # pull secrets, by the names in jobs; never a list
+    access=(AccessRule(SECRET, ("get",)),),  # pull secrets, by the names in jobs; never a list
     off=jobs_off,
     options=spec.Options(Options, options),
     build=Gatherer,

@@ -15,7 +15,7 @@ from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
-from flotilla_common.bus.markers import Awaited
+from flotilla_common.bus.markers import MarkerGate
 
 T = TypeVar("T", bound=Object)
 Key = tuple[str, str]  # namespace and name
@@ -33,7 +33,7 @@ class Copies(Generic[T]):
         self._decode = msgspec.json.Decoder(kind).decode
         self._epoch = ""
         self._seen: dict[str, set[Key]] = {}  # by epoch that is not complete yet
-        self._awaited = Awaited()
+        self._marker_gate = MarkerGate()
         self._line: str | None = None  # of the last message
         self._outdated: set[Key] = set()  # copies of another line of versions
         self._log = structlog.get_logger(resource=resource.id)
@@ -53,7 +53,7 @@ class Copies(Generic[T]):
         """Expect the stream from its start, or another one. Copies stay until an epoch is complete."""
         self._epoch = ""
         self._seen.clear()
-        self._awaited.forget()
+        self._marker_gate.forget()
         self.synced = False
 
     def receive(self, message: Message) -> None:
@@ -62,12 +62,12 @@ class Copies(Generic[T]):
             self._read(message)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             self._log.warning("unreadable copy", subject=message.subject, error=str(error))
-        if (marker := self._awaited.due(message)) is not None:
+        if (marker := self._marker_gate.due(message)) is not None:
             self._mark(marker)
 
     def _read(self, message: Message) -> None:
         if subjects.marked_node(message.subject) is not None:
-            self._follow_line(self._awaited.note(message).epoch)
+            self._follow_line(self._marker_gate.note(message).epoch)
         else:
             self._follow_line(message.headers.get(subjects.EPOCH, ""))
             _, _, _, _, namespace, name = message.subject.split(".", 5)

@@ -19,7 +19,7 @@ from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.customkinds import GroupKind
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import IN_NAMESPACE, Access, Trigger, Watch, namespace_of
+from flotilla_common.control.watches import IN_NAMESPACE, AccessRule, Trigger, Watch, namespace_of
 from flotilla_common.workload.budget import related_budget
 from flotilla_policy.podunavailablebudget.entries import in_doubt
 from flotilla_policy.podunavailablebudget.lookups import Lookups, Session
@@ -143,8 +143,8 @@ CONTROLLER = ControllerSpec(
     primary=BUDGETS,
     watches=(*WORKLOADS.values(), PODS, CONFIGURATIONS),
     access=(
-        Access(_SCALES, ("get",), "scale"),
-        *(Access(one, ("get",)) for one in (_BUILT_IN_DAEMON_SET, DAEMON_SET, JOB, BROADCAST_JOB)),
+        AccessRule(_SCALES, ("get",), "scale"),
+        *(AccessRule(one, ("get",)) for one in (_BUILT_IN_DAEMON_SET, DAEMON_SET, JOB, BROADCAST_JOB)),
     ),
     build=Gatherer,
     triggers=lambda gatherer: [

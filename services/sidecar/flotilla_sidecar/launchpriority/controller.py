@@ -8,7 +8,7 @@ from flotilla_common.api.resources import CONFIG_MAP, POD
 from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Access, Trigger, Watch
+from flotilla_common.control.watches import AccessRule, Trigger, Watch
 from flotilla_sidecar.launchpriority.barriers import Barriers
 from flotilla_sidecar.launchpriority.launch import is_launching, key_of
 from flotilla_sidecar.launchpriority.plan import LaunchSnapshot, plan, unproven
@@ -54,7 +54,7 @@ CONTROLLER = ControllerSpec(
     name="container-launch-priority-controller",
     primary=PODS,
     wakes_itself=False,
-    access=(Access(CONFIG_MAP, ("create", "get", "patch")),),
+    access=(AccessRule(CONFIG_MAP, ("create", "get", "patch")),),
     workers=WORKERS,
     off=lambda settings, gates: "",
     build=lambda context, options: Gatherer(context),

@@ -15,8 +15,8 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Chain, Intent, PatchType
 from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS
 from flotilla_common.control.writes import patch_of
-from flotilla_common.workload.ownership import certain, take_in
-from flotilla_common.workload.recipe import RevisionOwner, RevisionRecipe
+from flotilla_common.workload.ownership import adopt_orphans, certain
+from flotilla_common.workload.revision_codec import RevisionCodec, RevisionOwner
 from flotilla_common.workload.revisions import RevisionChoice, choose_revisions, own_revisions, surplus_revisions
 from flotilla_sidecar.sidecarset.context import PlanContext
 from flotilla_sidecar.sidecarset.pod_state import pod_state
@@ -25,9 +25,9 @@ from flotilla_sidecar.sidecarset.snapshot import SidecarSetSnapshot
 DEFAULT_LIMIT = 10
 
 
-def recipe(system_namespace: str) -> RevisionRecipe:
+def codec(system_namespace: str) -> RevisionCodec:
     """Return the rules by which its revisions are created and matched."""
-    return RevisionRecipe(canonical=canonical_revision, namespace=system_namespace)
+    return RevisionCodec(canonical=canonical_revision, namespace=system_namespace)
 
 
 def choose(snapshot: SidecarSetSnapshot) -> RevisionChoice:
@@ -46,7 +46,7 @@ def choose(snapshot: SidecarSetSnapshot) -> RevisionChoice:
         labels={**meta.labels, SIDECAR_SET_NAME_LABEL: meta.name, **version},
     )
     source = revision_source(sidecar_set)
-    return choose_revisions(recipe(snapshot.options.system_namespace), owner, source, tuple(snapshot.revisions))
+    return choose_revisions(codec(snapshot.options.system_namespace), owner, source, tuple(snapshot.revisions))
 
 
 def bookkeeping(context: PlanContext) -> list[Chain]:
@@ -57,7 +57,7 @@ def bookkeeping(context: PlanContext) -> list[Chain]:
         context.snapshot.revisions, context.sidecar_set.metadata.uid, _of(context.sidecar_set.metadata.name)
     )
     loose = [one for one in own if controller_of(one.metadata) is None]
-    taken = take_in(SIDECAR_SET, context.sidecar_set.metadata, REVISION, loose)
+    taken = adopt_orphans(SIDECAR_SET, context.sidecar_set.metadata, REVISION, loose)
     busy = {one.metadata.name for one in loose}
     return [*taken, _tag(context, busy), _forget(context, [one for one in own if one.metadata.name not in busy])]
 

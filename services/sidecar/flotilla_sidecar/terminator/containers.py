@@ -5,8 +5,8 @@ Only literal values of env entries count. Init containers are ignored.
 
 from collections.abc import Iterable
 
+from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.core import Container, ContainerStatus, Pod
-from flotilla_common.api.facts import Fact
 from flotilla_common.control.plan import Frozen
 
 TERMINATE_ENV = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT"
@@ -21,7 +21,7 @@ class Ending(Frozen, dict=True):
 
     pod: Pod
 
-    @Fact
+    @struct_cached_property
     def sidecars(self) -> tuple[str, ...]:
         """Return the containers that must terminate with the others, by name."""
         return tuple(one.name for one in self.pod.spec.containers if _says(one, TERMINATE_ENV) or image_of(one))
@@ -76,7 +76,7 @@ class Ending(Frozen, dict=True):
         """The sidecars that end by getting another image, with that image."""
         return {one.name: image for one in self.pod.spec.containers if (image := image_of(one))}
 
-    @Fact
+    @struct_cached_property
     def _statuses(self) -> dict[str, ContainerStatus]:
         return {status.name: status for status in self.pod.status.container_statuses}
 

@@ -15,7 +15,7 @@ from flotilla_common.workload.revisions import RevisionChoice
 from flotilla_statefulset.statefulset.claims import Claims
 from flotilla_statefulset.statefulset.numbers import Targets
 from flotilla_statefulset.statefulset.pods import Pods
-from flotilla_statefulset.statefulset.revisions import RECIPE
+from flotilla_statefulset.statefulset.revisions import CODEC
 from flotilla_statefulset.statefulset.snapshot import StatefulSetSnapshot
 
 RECREATE, IN_PLACE_ONLY = "ReCreate", "InPlaceOnly"
@@ -70,7 +70,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
         """Return the inputs of an in-place update of the pod. A pod without lifecycle state gets none (§4.8)."""
         options = self.snapshot.options
         return InPlaceContext(
-            recipe=RECIPE,
+            codec=CODEC,
             lifecycle=self.statefulset.spec.lifecycle,
             gates=self.snapshot.gates,
             server_version=options.server_version,

@@ -8,7 +8,7 @@ from flotilla_common.workload.inplace import update_in_place
 from flotilla_common.workload.inplace.calculate import hindrances_between
 from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.pods import traits
-from flotilla_statefulset.statefulset.revisions import RECIPE, in_place_spec
+from flotilla_statefulset.statefulset.revisions import CODEC, in_place_spec
 
 
 def in_place_chain(context: PlanContext, pod: Pod, deadlines: Deadlines) -> Chain | None:
@@ -31,4 +31,4 @@ def in_place_chain(context: PlanContext, pod: Pod, deadlines: Deadlines) -> Chai
 def hindrance(context: PlanContext, pod: Pod) -> str:
     """Return which part of the change cannot be made in place; empty if that is unknown."""
     old = context.history.get(traits(pod).revision)
-    return hindrances_between(RECIPE, old, context.revisions.update, context.snapshot.gates) if old is not None else ""
+    return hindrances_between(CODEC, old, context.revisions.update, context.snapshot.gates) if old is not None else ""

@@ -20,7 +20,7 @@ from flotilla_common.control.writes import StatusPlan
 from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.claims import claim_templates, keep_record
 from flotilla_common.workload.inplace.refresh import Due, stage_refreshes
-from flotilla_common.workload.ownership import release, take_in
+from flotilla_common.workload.ownership import adopt_orphans, release
 from flotilla_common.workload.predownload import ImagePulls, plan_ahead
 from flotilla_common.workload.revisions import RevisionChoice
 from flotilla_statefulset.ordinals import ordinal_of
@@ -30,14 +30,7 @@ from flotilla_statefulset.statefulset.context import IN_PLACE_ONLY, RECREATE, Pl
 from flotilla_statefulset.statefulset.numbers import targets
 from flotilla_statefulset.statefulset.pods import Criteria, Pods, sort_pods
 from flotilla_statefulset.statefulset.replicas import plan_replicas
-from flotilla_statefulset.statefulset.revisions import (
-    RECIPE,
-    find_revisions,
-    in_place_spec,
-    orphans,
-    record_of,
-    surplus,
-)
+from flotilla_statefulset.statefulset.revisions import CODEC, find_revisions, in_place_spec, orphans, record_of, surplus
 from flotilla_statefulset.statefulset.rollout import plan_update
 from flotilla_statefulset.statefulset.snapshot import StatefulSetSnapshot
 from flotilla_statefulset.statefulset.status import is_complete, plan_status
@@ -161,9 +154,9 @@ def _own(context: PlanContext, adopted: list[Pod], builder: PlanBuilder) -> None
     builder.stage((context.revisions.writes,))
     raised = {write.name for write in context.revisions.writes}
     loose = [one for one in orphans(snapshot, context.selector) if one.metadata.name not in raised]
-    builder.stage(take_in(STATEFUL_SET, meta, REVISION, loose))
+    builder.stage(adopt_orphans(STATEFUL_SET, meta, REVISION, loose))
     builder.stage(release(meta.uid, POD, context.pods.strays))
-    builder.stage(take_in(STATEFUL_SET, meta, POD, adopted))
+    builder.stage(adopt_orphans(STATEFUL_SET, meta, POD, adopted))
     for pod in (*adopted, *context.pods.strays):
         builder.touch(pod)
     builder.stage([(patch,) for patch in context.claims.without_owner(context.targets.ordinals)], stop_on_failure=False)
@@ -234,7 +227,7 @@ def plan_predownload(context: PlanContext, builder: PlanBuilder) -> None:
         resource=STATEFUL_SET,
         metadata=context.statefulset.metadata,
         selector=context.statefulset.spec.selector,
-        recipe=RECIPE,
+        codec=CODEC,
         update=revisions.update,
         old=(revisions.current,),
         parallelism=_number(context, keys.PULL_PARALLELISM),

@@ -10,9 +10,9 @@ from flotilla_common.control.plan import Delete
 from flotilla_common.gates import Gates
 from flotilla_common.workload.claims import claim_record
 from flotilla_common.workload.inplace import UpdateSpec, calculate
-from flotilla_common.workload.recipe import (
+from flotilla_common.workload.revision_codec import (
+    RevisionCodec,
     RevisionOwner,
-    RevisionRecipe,
     canonical_template_data,
     template_data,
     template_labels,
@@ -20,7 +20,7 @@ from flotilla_common.workload.recipe import (
 from flotilla_common.workload.revisions import RevisionChoice, choose_revisions, own_revisions, surplus_revisions
 from flotilla_statefulset.statefulset.snapshot import StatefulSetSnapshot
 
-RECIPE = RevisionRecipe(canonical=canonical_template_data, labels=template_labels)
+CODEC = RevisionCodec(canonical=canonical_template_data, labels=template_labels)
 """Pods are on the revision that their label names in full."""
 
 
@@ -35,7 +35,7 @@ def find_revisions(snapshot: StatefulSetSnapshot, selector: Selector) -> Revisio
         collision_count=status.collision_count,
         annotations=record_of(snapshot.statefulset),
     )
-    return choose_revisions(RECIPE, owner, template_data(spec.template), tuple(snapshot.revisions))
+    return choose_revisions(CODEC, owner, template_data(spec.template), tuple(snapshot.revisions))
 
 
 def record_of(statefulset: StatefulSet) -> dict[str, str]:
@@ -63,4 +63,4 @@ def surplus(snapshot: StatefulSetSnapshot, selector: Selector, live: Collection[
 
 def in_place_spec(old: ControllerRevision, new: ControllerRevision, gates: Gates) -> UpdateSpec | None:
     """Return how a pod can be updated from one revision to another in place, or None."""
-    return calculate(RECIPE, old, new, gates=gates)
+    return calculate(CODEC, old, new, gates=gates)

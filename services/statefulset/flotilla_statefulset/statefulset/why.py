@@ -8,7 +8,7 @@ from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.control.plan import State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import pods_word
-from flotilla_common.workload.causes import LOOKED_AT, Around, cause_of, explain_pods, lingers
+from flotilla_common.workload.causes import LOOKED_AT, Around, cause_of, explain_pods, stuck_terminating
 from flotilla_statefulset.statefulset.context import PlanContext
 
 
@@ -32,7 +32,7 @@ def _pods(context: PlanContext) -> Iterator[Pod]:
     pods = context.pods
     there = (one for one in pods.unavailable if one in pods.by_ordinal)
     yield from (pods.by_ordinal[one] for one in nsmallest(LOOKED_AT, there))
-    yield from (pod for one in pods.condemned if lingers(pod := pods.by_ordinal[one], context.now))
+    yield from (pod for one in pods.condemned if stuck_terminating(pod := pods.by_ordinal[one], context.now))
 
 
 def explain_progress(context: PlanContext, builder: PlanBuilder) -> None:

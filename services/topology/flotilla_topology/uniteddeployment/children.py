@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import member
-from flotilla_common.api.facts import Fact
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.kinds.uniteddeployment.types import PATCH_ANNOTATION, REVISION_LABEL, SUBSET_LABEL, Template
@@ -64,7 +64,7 @@ class Child(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The text of the patch with which it was created."""
         return self.metadata.annotations.get(PATCH_ANNOTATION, "")
 
-    @Fact
+    @struct_cached_property
     def partition(self) -> int:
         """Return how many pods stay on old revisions; under OnDelete, how many are on one."""
         if not self.kind.partitioned:
@@ -78,7 +78,7 @@ class Child(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         except (ValueError, TypeError, AttributeError):
             return -1  # equal to no partition, so it is replaced
 
-    @Fact
+    @struct_cached_property
     def updated(self) -> Sequence[Pod]:
         """Return the active pods on the newest revision."""
         return [pod for pod in self.pods if pod.active and is_on(pod, self.revision)]

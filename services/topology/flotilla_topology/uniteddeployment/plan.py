@@ -23,7 +23,7 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Event, Intent, Patch, Plan
 from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder, refused
 from flotilla_common.control.writes import patch_of, write_status
-from flotilla_common.workload.ownership import release, take_in
+from flotilla_common.workload.ownership import adopt_orphans, release
 from flotilla_common.workload.revisions import RevisionChoice
 from flotilla_topology.uniteddeployment import allocation, provision, why
 from flotilla_topology.uniteddeployment.allocation import Allocation, AllocationError
@@ -127,7 +127,7 @@ def _keep_revisions(
     builder.stage((revisions.writes,))
     raised = {write.name for write in revisions.writes}
     adopted = [one for one in loose(snapshot, selector) if one.metadata.name not in raised]
-    builder.stage(take_in(UNITED_DEPLOYMENT, snapshot.owner.metadata, REVISION, adopted))
+    builder.stage(adopt_orphans(UNITED_DEPLOYMENT, snapshot.owner.metadata, REVISION, adopted))
 
 
 def _settle_ownership(owner: UnitedDeployment, claims: Mapping[str, Claimed], builder: PlanBuilder) -> None:
@@ -137,7 +137,7 @@ def _settle_ownership(owner: UnitedDeployment, claims: Mapping[str, Claimed], bu
         claimed = claims[kind.name]
         builder.stage(release(owner.metadata.uid, kind.resource, claimed.strays), stop_on_failure=False)
         if kind is wanted:
-            builder.stage(take_in(UNITED_DEPLOYMENT, owner.metadata, kind.resource, claimed.orphans))
+            builder.stage(adopt_orphans(UNITED_DEPLOYMENT, owner.metadata, kind.resource, claimed.orphans))
 
 
 def _look_at_pods(

@@ -16,7 +16,7 @@ from flotilla_common.api.meta import controller_of
 from flotilla_common.api.podtemplate import Canonical, Members, core_types
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Delete
-from flotilla_common.workload.recipe import RevisionOwner, RevisionRecipe
+from flotilla_common.workload.revision_codec import RevisionCodec, RevisionOwner
 from flotilla_common.workload.revisions import RevisionChoice, choose_revisions, own_revisions, surplus_revisions
 from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
 
@@ -155,7 +155,7 @@ def template_labels(data: Json) -> Mapping[str, str]:
     return strings(mapping(found[0].get("metadata")).get("labels")) if found else {}
 
 
-RECIPE = RevisionRecipe(
+CODEC = RevisionCodec(
     canonical=canonical,
     labels=template_labels,
     hash_label_follows_name=True,
@@ -168,7 +168,7 @@ def choose(snapshot: UnitedDeploymentSnapshot, selector: Selector) -> RevisionCh
     """Choose the newest and the current revision. Raises ValueError if the template cannot be read."""
     owner, status = snapshot.owner, snapshot.owner.status
     return choose_revisions(
-        RECIPE,
+        CODEC,
         RevisionOwner(
             resource=UNITED_DEPLOYMENT,
             metadata=owner.metadata,

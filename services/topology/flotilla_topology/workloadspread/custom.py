@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.core import ConfigMap, Pod
 from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.errors import found_or_none
-from flotilla_common.api.facts import Fact
 from flotilla_common.api.jsontext import Reader
 from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.kinds.workloadspread.targets import (
@@ -51,7 +51,7 @@ class CustomTarget(Model, dict=True):
     spec: msgspec.Raw = msgspec.Raw(b"{}")
     status: msgspec.Raw = msgspec.Raw(b"{}")
 
-    @Fact
+    @struct_cached_property
     def document(self) -> Json:
         """Return spec and status as one document; empty if they cannot be read."""
         try:

@@ -7,7 +7,7 @@ order, and groups pods with the same cause into one sentence.
 
 from flotilla_common.workload.causes.cause import Around, Cause, Claim, PodEvent
 from flotilla_common.workload.causes.containers import unstable_cause
-from flotilla_common.workload.causes.ending import lingers
+from flotilla_common.workload.causes.ending import stuck_terminating
 from flotilla_common.workload.causes.finding import LOOKED_AT, Group, cause_of, explain_pods, grouped, root_cause
 from flotilla_common.workload.causes.nodes import node_trouble
 
@@ -21,8 +21,8 @@ __all__ = [
     "cause_of",
     "explain_pods",
     "grouped",
-    "lingers",
     "node_trouble",
     "root_cause",
+    "stuck_terminating",
     "unstable_cause",
 ]

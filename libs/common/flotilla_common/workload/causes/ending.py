@@ -67,7 +67,7 @@ def terminating_cause(pod: Pod, around: Around) -> Cause | None:
     return _overdue(pod, around) or _in_grace(pod, around)
 
 
-def lingers(pod: Pod, now: datetime) -> bool:
+def stuck_terminating(pod: Pod, now: datetime) -> bool:
     """Report whether a deleted pod needs action: a finalizer holds it, or its end is not confirmed in time."""
     until = pod.metadata.deletion_timestamp
     return until is not None and (bool(pod.metadata.finalizers) or now >= later(until, CONFIRMED_WITHIN))

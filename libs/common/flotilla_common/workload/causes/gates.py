@@ -16,7 +16,7 @@ from flotilla_common.workload.causes.cause import Around, Cause
 from flotilla_common.workload.causes.text import bare
 from flotilla_common.workload.inplace.state import InPlaceState, state_of_update
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_NORMAL, PREPARING_UPDATE, UPDATED
-from flotilla_common.workload.readiness import Holder
+from flotilla_common.workload.readiness import Blocker
 
 _PENDING = {"Infeasible": "ResizeInfeasible", "Deferred": "ResizeDeferred"}
 _FOR_EVER = ("Infeasible",)
@@ -60,7 +60,7 @@ def _why(condition: Condition) -> str:
 
 def _holders(message: str) -> str:
     try:
-        holders = read_json(message, list[Holder])
+        holders = read_json(message, list[Blocker])
     except ValueError:
         return bare(message) or "nobody"
     return ", ".join(f"{one.user_agent} ({one.key})" for one in holders) or "nobody"

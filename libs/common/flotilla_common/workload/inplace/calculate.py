@@ -18,7 +18,7 @@ from flotilla_common.control.plan import Json
 from flotilla_common.gates import Gates
 from flotilla_common.workload.hashing import env_from_metadata
 from flotilla_common.workload.inplace.state import ContainerMeta, UpdateSpec
-from flotilla_common.workload.recipe import RevisionRecipe
+from flotilla_common.workload.revision_codec import RevisionCodec
 
 _COUNTED = ("cpu", "memory")
 
@@ -29,7 +29,7 @@ HINDRANCES_NAMED = 3
 
 
 def calculate(
-    recipe: RevisionRecipe, old: ControllerRevision, new: ControllerRevision, *, gates: Gates, must_match: str = ""
+    codec: RevisionCodec, old: ControllerRevision, new: ControllerRevision, *, gates: Gates, must_match: str = ""
 ) -> UpdateSpec | None:
     """Return the update spec, or None when the change is not possible in place. Cached per pair of revisions.
 
@@ -38,9 +38,9 @@ def calculate(
     if must_match and _differ(must_match, old, new):
         return None
     return _calculate(
-        recipe.data_of(old),
-        recipe.data_of(new),
-        recipe.label(new),
+        codec.data_of(old),
+        codec.data_of(new),
+        codec.label(new),
         gates.on("InPlaceUpdateEnvFromMetadata"),
         gates.on("InPlaceWorkloadVerticalScaling"),
     )
@@ -95,9 +95,9 @@ def hindrances(before: Json, after: Json, *, gates: Gates) -> str:
     return f"{', '.join(named)}{more} cannot be changed in place" if named else ""
 
 
-def hindrances_between(recipe: RevisionRecipe, old: ControllerRevision, new: ControllerRevision, gates: Gates) -> str:
+def hindrances_between(codec: RevisionCodec, old: ControllerRevision, new: ControllerRevision, gates: Gates) -> str:
     """Return `hindrances` between two revisions; empty if one has no valid template."""
-    data = (recipe.data_of(old), recipe.data_of(new))
+    data = (codec.data_of(old), codec.data_of(new))
     return hindrances(_template(data[0]), _template(data[1]), gates=gates) if all(data) else ""
 
 

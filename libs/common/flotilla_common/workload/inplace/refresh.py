@@ -85,7 +85,7 @@ def refresh(
 
 def _finish_grace(pod: Pod, grace: Grace, state: InPlaceState | None, context: InPlaceContext) -> Refresh:
     """Continue waiting for the end of a grace period, start its update, or drop it."""
-    if not context.recipe.belongs(pod.revision, grace.revision):
+    if not context.codec.belongs(pod.revision, grace.revision):
         edit = PodEdit(pod, Intent.REFRESH, f"the in-place update to {grace.revision} is no longer wanted")
         edit.set_annotations({IN_PLACE_GRACE: None, LEGACY_IN_PLACE_GRACE: None})
         edit.on_this_version()

@@ -36,7 +36,7 @@ from flotilla_common.workload.lifecycle import (
 )
 from flotilla_common.workload.podedit import PodEdit, on_version
 from flotilla_common.workload.readiness import recompute_ready
-from flotilla_common.workload.recipe import RevisionRecipe
+from flotilla_common.workload.revision_codec import RevisionCodec
 
 STARTED = "StartInPlaceUpdate"
 """Reason of a false InPlaceUpdateReady."""
@@ -47,7 +47,7 @@ _FRESH = ("", PREPARING_NORMAL, NORMAL)
 class InPlaceContext(Frozen):
     """The context of in-place updates, the same for all pods of a workload in one pass."""
 
-    recipe: RevisionRecipe
+    codec: RevisionCodec
     lifecycle: Lifecycle | None  # the workload's hooks
     gates: Gates
     server_version: str  # the apiserver's gitVersion: decides how cpu and memory are changed

@@ -6,7 +6,7 @@ The template's containers stay raw: they are copied as documents, never through 
 from typing import Any
 
 from flotilla_common.api.batch import JobCondition
-from flotilla_common.api.facts import Fact
+from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.meta import LabelSelector, Model, ObjectMeta
 from flotilla_common.api.moments import Moment
 from flotilla_common.api.resources import Resource
@@ -63,7 +63,7 @@ class EphemeralJob(Model, dict=True):
     spec: EphemeralJobSpec = EphemeralJobSpec()
     status: EphemeralJobStatus = EphemeralJobStatus()
 
-    @Fact
+    @struct_cached_property
     def query(self) -> Selector:
         """Return the compiled selector. Raises ValueError if it is invalid."""
         return Selector.compile(self.spec.selector)

@@ -4,7 +4,7 @@ See imagepull.md §2.2.
 """
 
 from flotilla_common.api.batch import CompletionPolicy
-from flotilla_common.api.facts import Fact
+from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.kinds.nodeimage.types import SandboxConfig
 from flotilla_common.api.meta import IntOrString, LabelSelector, Model, ObjectMeta
 from flotilla_common.api.moments import Moment
@@ -69,12 +69,12 @@ class ImagePullJob(Model, dict=True):
     spec: ImagePullJobSpec = ImagePullJobSpec()
     status: ImagePullJobStatus = ImagePullJobStatus()
 
-    @Fact
+    @struct_cached_property
     def node_query(self) -> Selector:
         """Return the compiled node selector. Raises ValueError if it is invalid."""
         return Selector.compile(self.spec.selector or NodeSelector())
 
-    @Fact
+    @struct_cached_property
     def pod_query(self) -> Selector:
         """Return the compiled pod selector. Raises ValueError if it is invalid."""
         return Selector.compile(self.spec.pod_selector or LabelSelector())

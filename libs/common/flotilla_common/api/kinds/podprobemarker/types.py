@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from flotilla_common.api.facts import Fact
+from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.meta import LabelSelector, Model, ObjectMeta
 from flotilla_common.api.resources import Resource
 from flotilla_common.api.selectors import Selector
@@ -55,7 +55,7 @@ class PodProbeMarker(Model, dict=True):
     spec: MarkerSpec = MarkerSpec()
     status: MarkerStatus = MarkerStatus()
 
-    @Fact
+    @struct_cached_property
     def query(self) -> Selector | None:
         """Return the compiled selector; None if it is empty or invalid: then it selects no pod."""
         try:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.documents import Json, is_object, member, text
-from flotilla_common.api.facts import Fact
 from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.meta import LabelSelector, Model, ObjectMeta
 from flotilla_common.api.moments import Moment
@@ -92,7 +92,7 @@ class ResourceDistribution(Model, dict=True):
     spec: ResourceDistributionSpec = ResourceDistributionSpec()
     status: ResourceDistributionStatus = ResourceDistributionStatus()
 
-    @Fact
+    @struct_cached_property
     def source(self) -> Source:
         """Return the decoded `spec.resource`. Raises ValueError if it cannot be distributed."""
         document = read_json(self.spec.resource, object)

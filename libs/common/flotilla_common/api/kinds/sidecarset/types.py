@@ -6,7 +6,7 @@ it through cached properties of `SidecarSet`.
 
 import msgspec
 
-from flotilla_common.api.facts import Fact
+from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.keys import BASE_ANNOTATION, CANARY_ANNOTATION
 from flotilla_common.api.meta import IntOrString, LabelSelector, Model, ObjectMeta
 from flotilla_common.api.resources import Resource
@@ -108,12 +108,12 @@ class SidecarSet(Model, dict=True):
     spec: SidecarSetSpec = SidecarSetSpec()
     status: SidecarSetStatus = SidecarSetStatus()
 
-    @Fact
+    @struct_cached_property
     def sidecars(self) -> list[Sidecar]:
         """Return the decoded `spec.containers`. Raises ValueError if unreadable."""
         return _sidecars(self.spec.containers) or []
 
-    @Fact
+    @struct_cached_property
     def init_sidecars(self) -> list[Sidecar]:
         """Return the decoded `spec.initContainers`. Raises ValueError if unreadable."""
         return _sidecars(self.spec.init_containers) or []

@@ -26,7 +26,7 @@ _SEED = re.compile(r"\bSU[A-Z2-7]{56}\b")
 _CREDS = "BEGIN NATS USER JWT"
 
 
-class Login(msgspec.Struct, frozen=True):
+class BusCredentials(msgspec.Struct, frozen=True):
     """The credential options of the NATS client; at most one is set."""
 
     creds_file: str | None = None
@@ -42,23 +42,23 @@ def seed_in(text: str) -> str:
     return found[0]
 
 
-def read_login(file: str, service: str = "") -> Login:
+def read_credentials(file: str, service: str = "") -> BusCredentials:
     """Return the login in the file, or in the service's file of a folder; an empty name gives an empty login.
 
     Raises OSError when it cannot be read, ValueError when it holds no credentials.
     """
     if not file:
-        return Login()
+        return BusCredentials()
     if Path(file).is_dir():
         file = str(Path(file) / f"{service}.seed")
     text = Path(file).read_text(encoding="utf-8")
     if _CREDS in text:
-        return Login(creds_file=file)
+        return BusCredentials(creds_file=file)
     if seed := _SEED.search(text):
-        return Login(seed=seed[0])
+        return BusCredentials(seed=seed[0])
     if not text.strip() or len(text.split()) != 1:
         raise ValueError(f"{file} holds neither NATS credentials, nor a user seed, nor a token")
-    return Login(token=lambda: Path(file).read_text(encoding="utf-8").strip())
+    return BusCredentials(token=lambda: Path(file).read_text(encoding="utf-8").strip())
 
 
 class Trust(ssl.SSLContext):

@@ -37,7 +37,7 @@ class _Waiting(msgspec.Struct):
     what: str
 
 
-class Replies:
+class Requests:
     """A sender of requests through one connection, which matches the replies."""
 
     def __init__(self, connection: Connection, clock: Clock) -> None:

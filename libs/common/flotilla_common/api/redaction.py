@@ -26,7 +26,7 @@ _PLAIN = re.compile(
 _HIDING = re.compile(r"\.(env|envFrom|data|stringData|args|command)\b|^metadata\.annotations\.")
 
 
-def told_changes(before: Json, after: Json, *, values: bool = True) -> list[Json]:
+def redacted_changes(before: Json, after: Json, *, values: bool = True) -> list[Json]:
     """Return the changes of spec, labels and annotations as `{"path", "from", "to"}`.
 
     Values that may be secrets are left out, and all values without `values`. Changes beyond MOST are summed up as

@@ -30,7 +30,7 @@ def belongs(label: str, revision_name: str) -> bool:
     return label == revision_name or short_hash(label) == short_hash(revision_name)
 
 
-class RevisionRecipe(Frozen):
+class RevisionCodec(Frozen):
     """The differences between the kinds."""
 
     canonical: Callable[[bytes], bytes]
@@ -100,7 +100,7 @@ def template_data(template: bytes | msgspec.Raw) -> bytes:
 
 
 def canonical_template_data(data: bytes) -> bytes:
-    """Canonicalize the data of such a kind (`RevisionRecipe.canonical`). Raises ValueError without a valid template."""
+    """Canonicalize the data of such a kind (`RevisionCodec.canonical`). Raises ValueError without a valid template."""
     try:
         template = read_json(data, _Data).spec.template
     except ValueError as error:
@@ -109,5 +109,5 @@ def canonical_template_data(data: bytes) -> bytes:
 
 
 def template_labels(data: Json) -> Mapping[str, str]:
-    """Return the template's labels, for revisions of such a kind (`RevisionRecipe.labels`)."""
+    """Return the template's labels, for revisions of such a kind (`RevisionCodec.labels`)."""
     return strings(member(data, "spec", "template", "metadata").get("labels"))

@@ -9,7 +9,7 @@ from nats.aio.subscription import Subscription
 from flotilla_common.bus.connection import Connection, OnMsg, subscribe
 
 
-class LiveFollow:
+class LiveSubscription:
     """A plain subscription that is made again on every new client."""
 
     def __init__(

@@ -32,7 +32,7 @@ class Undecodable(msgspec.Struct, frozen=True, kw_only=True):
 OnUndecodable = Callable[[Undecodable], None]
 
 
-class Intake(Generic[T]):
+class ObjectDecoder(Generic[T]):
     """A decoder of one resource's objects into its table."""
 
     def __init__(self, resource: Resource, kind: type[T], table: Table[T]) -> None:

@@ -16,9 +16,9 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Create, Patch
 from flotilla_common.workload.hashing import revision_hash
 from flotilla_common.workload.inplace import calculate
-from flotilla_common.workload.recipe import (
+from flotilla_common.workload.revision_codec import (
+    RevisionCodec,
     RevisionOwner,
-    RevisionRecipe,
     canonical_template_data,
     template_data,
     template_labels,
@@ -32,7 +32,7 @@ from flotilla_common.workload.revisions import (
 )
 from tests.testkit.workloads import raw
 from tests.unit.workload import openkruise
-from tests.unit.workload.build import GATES, RECIPE, container, template
+from tests.unit.workload.build import CODEC, GATES, container, template
 
 HASH_LABEL, POD_LABEL = "controller.kubernetes.io/hash", "controller-revision-hash"
 ANYTHING = Selector.compile(LabelSelector())
@@ -52,19 +52,19 @@ def hash_label(revision: ControllerRevision) -> str:
     return revision.metadata.labels.get(POD_LABEL, revision.metadata.name)
 
 
-STATEFUL = RevisionRecipe(canonical=canonical_template_data, labels=template_labels)
-DAEMON = RevisionRecipe(
+STATEFUL = RevisionCodec(canonical=canonical_template_data, labels=template_labels)
+DAEMON = RevisionCodec(
     canonical=canonical_template_data,
     labels=template_labels,
     label=hash_label,
     hash_label=POD_LABEL,
     hash_label_follows_name=True,
 )
-SIDECAR = RevisionRecipe(canonical=canonical_revision, namespace="kruise-system")
-UNITED = RevisionRecipe(
+SIDECAR = RevisionCodec(canonical=canonical_revision, namespace="kruise-system")
+UNITED = RevisionCodec(
     canonical=united_data, labels=united_labels, hash_label_follows_name=True, copies_annotations=False
 )
-RECIPES = {"CloneSet": RECIPE, "StatefulSet": STATEFUL, "SidecarSet": SIDECAR, "UnitedDeployment": UNITED}
+RECIPES = {"CloneSet": CODEC, "StatefulSet": STATEFUL, "SidecarSet": SIDECAR, "UnitedDeployment": UNITED}
 
 
 def rows(*kinds: str) -> list[Any]:
@@ -72,9 +72,9 @@ def rows(*kinds: str) -> list[Any]:
     return [pytest.param(kind, row, id=row["metadata"]["name"]) for kind in kinds for row in openkruise.revisions(kind)]
 
 
-def choose(recipe: RevisionRecipe, source: bytes, *stored: ControllerRevision, **members: Any) -> RevisionChoice:
+def choose(codec: RevisionCodec, source: bytes, *stored: ControllerRevision, **members: Any) -> RevisionChoice:
     values: dict[str, Any] = {"resource": CLONE_SET, "selector": ANYTHING, "metadata": ObjectMeta(name="web", uid="u")}
-    return choose_revisions(recipe, RevisionOwner(**(values | members)), source, stored)
+    return choose_revisions(codec, RevisionOwner(**(values | members)), source, stored)
 
 
 def created(choice: RevisionChoice) -> Json:
@@ -152,11 +152,11 @@ def test_united_deployments_copy_no_annotations_and_label_the_name_found_at_last
 
 
 def test_names_of_owners_are_cut() -> None:
-    recipe = RevisionRecipe(canonical=canonical_template_data, name_limit=3)
-    name = created(choose(recipe, template_data(raw(template()))))["metadata"]["name"]
+    codec = RevisionCodec(canonical=canonical_template_data, name_limit=3)
+    name = created(choose(codec, template_data(raw(template()))))["metadata"]["name"]
     assert name == "web-d4d4fb5bd"
     long = ObjectMeta(name="website", uid="u")
-    assert created(choose(recipe, template_data(raw(template())), metadata=long))["metadata"]["name"] == name
+    assert created(choose(codec, template_data(raw(template())), metadata=long))["metadata"]["name"] == name
 
 
 def test_in_place_updates_name_a_revision_as_its_kind_does() -> None:
@@ -167,7 +167,7 @@ def test_in_place_updates_name_a_revision_as_its_kind_does() -> None:
             ("b", msgspec.json.decode(template_data(raw(template(container(image="nginx:mainline")))))),
         )
     )
-    specs = [calculate(recipe, old, new, gates=GATES) for recipe in (STATEFUL, DAEMON)]
+    specs = [calculate(codec, old, new, gates=GATES) for codec in (STATEFUL, DAEMON)]
     assert [spec and (spec.revision, spec.images) for spec in specs] == [
         ("web-b", {"nginx": "nginx:mainline"}),
         ("b", {"nginx": "nginx:mainline"}),
@@ -179,7 +179,7 @@ def test_live_ones_may_count_against_the_limit_and_are_spared_all_the_same() -> 
     held = [openkruise.decoded(row) for row in openkruise.revisions("CloneSet", "clone")]
     own = own_revisions(held, held[0].metadata.owner_references[0].uid)
     assert [one.revision for one in own] == [2, 3, 4]
-    spared = live_revisions(RECIPE, own, {"6f8df7fdd7"})
+    spared = live_revisions(CODEC, own, {"6f8df7fdd7"})
     assert spared == {"clone-6f8df7fdd7"}
     assert [one.name for one in surplus_revisions(own, 2, spared=spared)] == ["clone-76df79d685"]
     assert [one.name for one in surplus_revisions(own, 3, spared=spared)] == []

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, overload
 T = TypeVar("T")
 
 
-class Fact(Generic[T]):
+class struct_cached_property(Generic[T]):  # noqa: N801 - used like functools.cached_property
     """A property whose value is cached in the instance's `__dict__`, from where later reads take it directly."""
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
@@ -20,12 +20,12 @@ class Fact(Generic[T]):
         self.__doc__ = compute.__doc__
 
     @overload
-    def __get__(self, instance: None, owner: type[object]) -> "Fact[T]": ...
+    def __get__(self, instance: None, owner: type[object]) -> "struct_cached_property[T]": ...
 
     @overload
     def __get__(self, instance: object, owner: type[object] | None = None) -> T: ...
 
-    def __get__(self, instance: object | None, owner: type[object] | None = None) -> "Fact[T] | T":
+    def __get__(self, instance: object | None, owner: type[object] | None = None) -> "struct_cached_property[T] | T":
         if instance is None:
             return self
         value = instance.__dict__[self._name] = self._compute(instance)

@@ -43,7 +43,7 @@ def is_inbox(reply: str) -> bool:
     return reply.startswith(f"{INBOX}.")
 
 
-def judged(subject: str, data: bytes) -> Wanted:
+def checked(subject: str, data: bytes) -> Wanted:
     """Return the JetStream request for a request under the prefix. Raises Refused unless it only reads."""
     verb = subject.removeprefix(f"{PREFIX}.")
     match verb.split("."):

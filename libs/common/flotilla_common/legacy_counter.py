@@ -8,7 +8,7 @@ from prometheus_client.metrics_core import UnknownMetricFamily
 from prometheus_client.registry import Collector
 
 
-class BareCounter(Collector):
+class LegacyCounter(Collector):
     """A counter whose series is named exactly as given.
 
     The client library would append `_total`. In return for the historical name, its type reads `untyped`.
