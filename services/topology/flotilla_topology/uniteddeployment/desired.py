@@ -35,7 +35,7 @@ from flotilla_topology.uniteddeployment.children import CLONE_SETS, DEPLOYMENTS,
 _DOCUMENTS: Reader[Json] = Reader(Json)
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class ChildSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one subset's child."""
 
     kind: ChildKind
@@ -51,7 +51,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         return bytes(self.subset.patch).decode()
 
 
-class Desired(msgspec.Struct, frozen=True, kw_only=True):
+class DesiredChild(msgspec.Struct, frozen=True, kw_only=True):
     """A desired child: the labels and annotations that it must have, and its whole spec."""
 
     labels: Mapping[str, str]
@@ -59,14 +59,14 @@ class Desired(msgspec.Struct, frozen=True, kw_only=True):
     spec: Json
 
 
-def desired(owner: UnitedDeployment, wanted: Wanted) -> Desired:
+def desired(owner: UnitedDeployment, wanted: ChildSettings) -> DesiredChild:
     """Build the child of a subset.
 
     Raises ValueError if the template, the term, a toleration or the patch cannot be read or applied.
     """
     template = _read(owner.spec.template.get(wanted.kind.template, ABSENT), wanted.kind.template)
     marks = {REVISION_LABEL: wanted.revision, SUBSET_LABEL: wanted.subset.name}
-    return Desired(
+    return DesiredChild(
         labels={
             **strings(member(template, "metadata").get("labels")),
             **owner.spec.selector.match_labels,
@@ -80,7 +80,7 @@ def desired(owner: UnitedDeployment, wanted: Wanted) -> Desired:
     )
 
 
-def _spec(owner: UnitedDeployment, wanted: Wanted, template: Json, marks: Mapping[str, str]) -> Json:
+def _spec(owner: UnitedDeployment, wanted: ChildSettings, template: Json, marks: Mapping[str, str]) -> Json:
     spec = dict(template)
     selector: Json = msgspec.to_builtins(owner.spec.selector)
     selector["matchLabels"] = {**selector.get("matchLabels", {}), SUBSET_LABEL: wanted.subset.name}
@@ -96,7 +96,7 @@ def _strategy(kind: ChildKind) -> str:
     return "strategy" if kind is DEPLOYMENTS else "updateStrategy"
 
 
-def _set_partition(spec: Json, wanted: Wanted) -> None:
+def _set_partition(spec: Json, wanted: ChildSettings) -> None:
     """Set the partition, except for Deployments, which have none, and OnDelete, which needs none."""
     if not wanted.kind.partitioned:
         return
@@ -148,7 +148,7 @@ def _read(raw: msgspec.Raw, name: str) -> Json:
         raise ValueError(f"{name}: {error}") from error
 
 
-def new_child(owner: UnitedDeployment, wanted: Wanted, child: Desired, name: str) -> Json:
+def new_child(owner: UnitedDeployment, wanted: ChildSettings, child: DesiredChild, name: str) -> Json:
     """Build the object to create."""
     return {
         "apiVersion": wanted.kind.resource.api_version,
@@ -164,7 +164,7 @@ def new_child(owner: UnitedDeployment, wanted: Wanted, child: Desired, name: str
     }
 
 
-def changes(owner: UnitedDeployment, workload: Workload, child: Desired) -> Json:
+def changes(owner: UnitedDeployment, workload: Workload, child: DesiredChild) -> Json:
     """Build the merge patch that changes the workload into the desired one.
 
     The spec is replaced as a whole: members that the template lacks are removed, and the apiserver fills in its
@@ -195,7 +195,7 @@ def _references(owner: UnitedDeployment, workload: Workload) -> list[Json] | Non
     return [*(one for one in held if one.get("uid") != owner.metadata.uid), own]
 
 
-def lacks(workload: Workload, child: Desired) -> bool:
+def lacks(workload: Workload, child: DesiredChild) -> bool:
     """Report whether the workload differs in anything that the template sets.
 
     Other members were filled in by the apiserver, or were removed from the template: then the revision differs, too.

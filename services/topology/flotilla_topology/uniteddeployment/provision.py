@@ -16,7 +16,15 @@ from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_common.workload.newpods import suffix
 from flotilla_topology.uniteddeployment.children import STATEFUL_SETS, Child, ChildKind, is_on, ordinal, subset_of
 from flotilla_topology.uniteddeployment.claiming import Family
-from flotilla_topology.uniteddeployment.desired import Desired, Wanted, changes, desired, lacks, new_child, same_patch
+from flotilla_topology.uniteddeployment.desired import (
+    ChildSettings,
+    DesiredChild,
+    changes,
+    desired,
+    lacks,
+    new_child,
+    same_patch,
+)
 from flotilla_topology.uniteddeployment.schedulability import Schedulability
 
 PROVISION, UPDATE = "provision", "update"
@@ -38,14 +46,14 @@ class Subsets(msgspec.Struct, frozen=True, kw_only=True):
     going: Sequence[tuple[ChildKind, Workload]]  # workloads outside the topology to be deleted
     found: Mapping[str, Schedulability]
 
-    def wanted(self, subset: Subset) -> Wanted:
+    def wanted(self, subset: Subset) -> ChildSettings:
         """Return the settings of the subset's child."""
         child, found = self.family.of(subset.name), self.found.get(subset.name)
         unavailable = None
         if child is not None and found is not None and found.unschedulable and self.owner.spec.reserves:
             missing = child.workload.replicas - child.workload.status.ready_replicas
             unavailable = max(missing, 0) + found.overdue_updates
-        return Wanted(
+        return ChildSettings(
             kind=self.family.kind,
             subset=subset,
             revision=self.revision,
@@ -140,7 +148,7 @@ def plan_update(subsets: Subsets, builder: PlanBuilder) -> None:
     builder.stage(chains, slow_start=1)
 
 
-def _update(subsets: Subsets, child: Child, wanted: Wanted, builder: PlanBuilder) -> Chain:
+def _update(subsets: Subsets, child: Child, wanted: ChildSettings, builder: PlanBuilder) -> Chain:
     cause = _cause(child, wanted)
     if not cause:
         return ()
@@ -166,7 +174,7 @@ def _update(subsets: Subsets, child: Child, wanted: Wanted, builder: PlanBuilder
 _ROLLING = "pods are left on old revisions"
 
 
-def _cause(child: Child, wanted: Wanted) -> str:
+def _cause(child: Child, wanted: ChildSettings) -> str:
     """Return the first cause for which the child must be written; empty if it is as desired."""
     workload = child.workload
     if workload.metadata.labels.get(REVISION_LABEL) != wanted.revision:
@@ -185,7 +193,7 @@ def _update_failed(child: Child) -> Event:
     return Event(reason="FailedUpdateSubset", message=message, warning=True)
 
 
-def _stuck(child: Child, wanted: Wanted) -> Chain:
+def _stuck(child: Child, wanted: ChildSettings) -> Chain:
     """Delete old pods of a built-in StatefulSet that are not ready (§9.7).
 
     Its controller would wait for them forever.
@@ -204,7 +212,7 @@ def _stuck(child: Child, wanted: Wanted) -> Chain:
     )
 
 
-def _readable(subsets: Subsets, wanted: Wanted, builder: PlanBuilder) -> Desired | None:
+def _readable(subsets: Subsets, wanted: ChildSettings, builder: PlanBuilder) -> DesiredChild | None:
     """Return the desired child; None, with a reason, if it cannot be computed."""
     try:
         return desired(subsets.owner, wanted)
