@@ -1,4 +1,4 @@
-"""A place in a simulated cluster, where short stories are played."""
+"""Runs short scenarios in a namespace of a simulated cluster."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -29,25 +29,25 @@ class ClusterHarness(Harness):
         await self.api.create(NAMESPACE, "", encode(body))
 
     async def rest(self) -> None:
-        """Wait until nobody has anything to do."""
+        """Wait until the cluster has nothing left to do."""
         while self.cluster.busy:
             await self.clock.sleep(0.05)
 
     async def pod(self, name: str = "web", *, spec: Json | None = None, **metadata: Any) -> Json:
-        """A new pod, when the cluster has done what it does about it."""
+        """Create a pod and return it once the cluster is at rest."""
         wanted = {"containers": [{"name": "main", "image": "nginx:1"}]} | (spec or {})
         await self.create(POD, {"metadata": {"name": name} | metadata, "spec": wanted})
         await self.rest()
         return await self.get(POD, name)
 
     async def image(self, image: str, name: str = "web") -> Json:
-        """The pod when it has been updated in place."""
+        """Update a pod in place and return it once the cluster is at rest."""
         await self.patch(POD, name, {"spec": {"containers": [{"name": "main", "image": image}]}}, STRATEGIC)
         await self.rest()
         return await self.get(POD, name)
 
     def states(self, name: str = "web") -> list[tuple[str, str, int, str]]:
-        """What the pod's history shows: running image (empty for none), Ready, restarts, phase; without repetitions."""
+        """Return the pod's successive states: running image (empty for none), Ready, restarts, phase."""
         seen: list[tuple[str, str, int, str]] = []
         for version in self.history.of(POD, self.namespace, name):
             state = _state(version.after) if version.after else ("", "gone", 0, "")
@@ -63,7 +63,7 @@ def _state(pod: Json) -> tuple[str, str, int, str]:
 
 
 def condition(document: Json, kind: str) -> str:
-    """The status of a condition; empty for none."""
+    """Return the status of a condition, empty for none."""
     return next((one["status"] for one in document["status"].get("conditions", []) if one["type"] == kind), "")
 
 
@@ -71,7 +71,7 @@ Story = Callable[[ClusterHarness], Awaitable[None]]
 
 
 def play_in_a_cluster(story: Story) -> None:
-    """Play it in a new place."""
+    """Play a story in a new cluster."""
 
     async def main(loop: SimulatedLoop) -> None:
         cluster = ClusterHarness(loop)

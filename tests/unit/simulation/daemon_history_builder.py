@@ -1,9 +1,9 @@
 """Hand-made histories of a DaemonSet `web` on nodes `n1`, `n2`, …, as `history_builder.py` makes them of a CloneSet.
 
-tape = DaemonTape(maxUnavailable=1)
-tape.pods("n1-a", "n2-a")              # on their nodes
-tape.node("n2", "NoExecute")
-tape.delete("n2-a")
+history = DaemonHistoryBuilder(maxUnavailable=1)
+history.pods("n1-a", "n2-a")              # on their nodes
+history.node("n2", "NoExecute")
+history.delete("n2-a")
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ POOL = "pool"
 
 
 class DaemonHistoryBuilder(HistoryBuilder):
-    """Three nodes of pool `web`, which the pods demand."""
+    """A history of a DaemonSet on three nodes of pool `web`, which its pods require."""
 
     kind = DAEMON_SET
     owner: Json = OWNER | {"kind": DAEMON_SET.kind}
@@ -28,26 +28,26 @@ class DaemonHistoryBuilder(HistoryBuilder):
             self.node(name)
 
     def node(self, name: str, *effects: str, pool: str = "web", after: float = 1.0, **labels: str) -> None:
-        """A node with a taint of these effects."""
+        """Write a node with one taint per effect."""
         taints = [{"key": "dedicated", "effect": effect} for effect in effects]
         body: Json = {"metadata": {"labels": {POOL: pool, **labels}}, "spec": {"taints": taints}}
         self.put(NODE, name, body, by="user", after=after)
 
     def pod(self, name: str, *, by: str = US, after: float = 1.0, **change: Any) -> None:
-        """The same, on the node that its name begins with; the revision is `web-` and the rest of the name."""
+        """Write a pod `n1-a`: on node `n1`, of revision `web-a`."""
         node, _, letter = name.partition("-")
         spec = {"nodeName": node, **change.get("spec", {})}
         super().pod(name, by=by, after=after, **{"state": "", "revision": f"web-{letter[0]}", **change, "spec": spec})
 
     def pods(self, *names: str, **change: Any) -> None:
-        """Pods that are created as they should be and become ready."""
+        """Create pods correctly and make them ready."""
         for name in names:
             self.lease(after=0.1)
             self.pod(name, after=0.1, **{**change, "ready": False})
             self.pod(name, by="kubelet", after=0.1, **change)
 
     def gone(self, *names: str, **change: Any) -> None:
-        """Pods are deleted, and end."""
+        """Delete pods and remove them."""
         for name in names:
             self.delete(name, **change)
             self.remove(POD, name, by="kubelet")

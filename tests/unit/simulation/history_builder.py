@@ -1,9 +1,9 @@
 """Hand-made histories for the oracles: a CloneSet `web`, its pods, claims, revisions and lease, changed line by line.
 
-tape = Tape(replicas=3, maxUnavailable=1)
-tape.pods("a", "b", "c")
-tape.delete("a")                       # by the controller, unless `by` says otherwise
-assert tape.breaches() == []
+history = HistoryBuilder(replicas=3, maxUnavailable=1)
+history.pods("a", "b", "c")
+history.delete("a")                       # by the controller, unless `by` says otherwise
+assert history.breaches() == []
 """
 
 from datetime import UTC, datetime
@@ -43,7 +43,7 @@ class HistoryBuilder:
         self.put(self.kind, "web", {"spec": spec, "status": {"currentRevision": "web-1"}}, by="user", uid="u")
 
     def breaches(self, lag: float = 0.05) -> list[str]:
-        """What the oracles say."""
+        """Return the breaches that the oracles find."""
         return [str(breach) for breach in check_history(self.versions, epoch=EPOCH, lag=lag)]
 
     def put(
@@ -59,13 +59,16 @@ class HistoryBuilder:
         self._commit(by, "update" if before else "create", resource, name, before, document)
 
     def remove(self, resource: Resource, name: str, *, by: str = US, after: float = 1.0) -> None:
-        """The object is gone at once."""
+        """Remove an object at once."""
         self.at += after
         self._commit(by, "delete", resource, name, self._stored.pop((resource, name)), None)
 
     def pod(self, name: str, *, by: str = US, after: float = 1.0, **change: Any) -> None:
-        """A version of a pod: `image`, `ready`, `gate`, `state`, `revision`, `labels`, `runs`, `owner`, `metadata`,
-        `spec`, and whether its `containers` are ready, if anybody says so."""
+        """Write a version of a pod.
+
+        `change` has `image`, `ready`, `gate`, `state`, `revision`, `instance`, `labels`, `runs`, `owners`, `metadata`,
+        `spec`, `phase`, `since`, and `containers`, the status of ContainersReady (absent without it).
+        """
         image = change.get("image", "one")
         conditions = [
             {"type": "Ready", "status": str(change.get("ready", True)), "lastTransitionTime": change.get("since")},
@@ -98,7 +101,7 @@ class HistoryBuilder:
         self.put(POD, name, body, by=by, after=after)
 
     def pods(self, *names: str, **change: Any) -> None:
-        """Pods that are created as they should be and become ready."""
+        """Create pods correctly and make them ready."""
         for name in names:
             self.lease(after=0.1)
             self.pod(name, after=0.1, ready=False, **{**change, "state": "PreparingNormal"})
@@ -111,7 +114,7 @@ class HistoryBuilder:
         self.put(POD, name, {**document, "metadata": metadata}, by=by, after=after)
 
     def spec(self, *, after: float = 1.0, status: Json | None = None, **rolling: Any) -> None:
-        """The user changes the spec: `replicas`, or members of the rolling update."""
+        """Change the spec as the user: `replicas`, or members of the rolling update."""
         document = self._stored[(self.kind, "web")]
         spec: Json = document["spec"]
         replicas = rolling.pop("replicas", spec["replicas"])
@@ -120,23 +123,23 @@ class HistoryBuilder:
         self.put(self.kind, "web", body | ({"status": status} if status else {}), by="user", after=after)
 
     def end(self, *, after: float = 1.0) -> None:
-        """The user deletes the workload in the foreground."""
+        """Delete the workload as the user, in the foreground."""
         document = self._stored[(self.kind, "web")]
         metadata = document["metadata"] | {"deletionTimestamp": "2026-03-01T00:00:00Z"}
         self.put(self.kind, "web", {**document, "metadata": metadata}, by="user", after=after)
 
     def claim(self, instance: str, **change: Any) -> None:
-        """A claim of an instance."""
+        """Write the claim of an instance."""
         metadata = {"labels": {INSTANCE: instance}, "ownerReferences": [OWNER]}
         self.put(CLAIM, f"data-{instance}", {"metadata": metadata}, **change)
 
     def revision(self, name: str, number: int, template: str, **change: Any) -> None:
-        """A ControllerRevision."""
+        """Write a ControllerRevision."""
         body = {"metadata": {"ownerReferences": [self.owner]}, "revision": number, "data": {"spec": template}}
         self.put(REVISION, name, body, **change)
 
     def lease(self, holder: str = "cloneset-0-1", *, after: float = 0.0) -> None:
-        """The shard's lease is taken or renewed."""
+        """Acquire or renew the shard's lease."""
         spec = {"holderIdentity": holder, "leaseDurationSeconds": 60}
         self.put(LEASE, "flotilla-cloneset-0", {"spec": spec}, by=US, after=after)
 

@@ -1,4 +1,4 @@
-"""Small histories of objects of any kind, of which a judge hears version by version."""
+"""Small histories of objects of any kind, passed to an oracle version by version."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -22,11 +22,11 @@ class ObjectHistoryBuilder:
         self.breaches: list[str] = []
 
     def held(self, resource: Resource, name: str) -> Json:
-        """The newest version of an object that there is."""
+        """Return the newest version of an object that exists."""
         return self._held[resource, name]
 
     def put(self, resource: Resource, name: str, body: Json | None, *, by: str, at: float) -> None:
-        """Somebody writes an object, or deletes it."""
+        """Write an object, or delete it."""
         self.at, before = at, self._held.get((resource, name))
         own = {"name": name, "namespace": "shop", "uid": name, "creationTimestamp": f"{EPOCH:%Y-%m-%dT%H:%M:%SZ}"}
         document = None if body is None else {**body, "metadata": body.get("metadata", {}) | own}

@@ -1,9 +1,9 @@
 """Hand-made histories of a StatefulSet `web`, as `history_builder.py` makes them of a CloneSet.
 
-tape = SetTape(replicas=3)
-tape.pods("web-0", "web-1", "web-2")
-tape.spec(replicas=2)
-tape.delete("web-2")
+history = SetHistoryBuilder(replicas=3)
+history.pods("web-0", "web-1", "web-2")
+history.spec(replicas=2)
+history.delete("web-2")
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from tests.unit.simulation.history_builder import OWNER, HistoryBuilder, Json
 
 
 class SetHistoryBuilder(HistoryBuilder):
-    """In order, unless `ordered` says otherwise. `claims`: the retention policy, which a claim `data` comes with."""
+    """A history of an ordered StatefulSet, or with `ordered=False` a parallel one; `claims` is its retention policy."""
 
     kind = STATEFUL_SET
     owner: Json = OWNER | {"kind": STATEFUL_SET.kind}
@@ -36,23 +36,23 @@ class SetHistoryBuilder(HistoryBuilder):
         super().__init__(replicas=replicas, top=more, **rolling)
 
     def pod(self, name: str, *, by: str = "cloneset-0", after: float = 1.0, **change: Any) -> None:
-        """The same, with the labels of its identity; `labels` may say otherwise."""
+        """Write a version of a pod with its identity labels, which `labels` overrides."""
         labels = {keys.POD_NAME_LABEL: name, keys.POD_INDEX_LABEL: name.rpartition("-")[2]}
         super().pod(name, by=by, after=after, **{**change, "labels": labels | change.get("labels", {})})
 
     def pods(self, *names: str, **change: Any) -> None:
-        """Pods that are created as they should be and become ready."""
+        """Create pods correctly and make them ready."""
         for name in names:
             self.lease(after=0.1)
             self.pod(name, after=0.1, ready=False, **change)
             self.pod(name, by="kubelet", after=0.1, **change)
 
     def uid_of(self, pod: str) -> str:
-        """The uid of the newest pod of a name."""
+        """Return the uid of the newest pod of a name."""
         return next(one.uid for one in reversed(self.versions) if one.name == pod)
 
     def claim_of(self, pod: str, *owners: str, **change: Any) -> None:
-        """The pod's claim, which goes with these: "pod", "set"."""
+        """Write the pod's claim, owned by `owners`: "pod", "set"."""
         known = {
             "set": {"apiVersion": "apps.kruise.io/v1beta1", "kind": "StatefulSet", "name": "web", "uid": "u"},
             "pod": {"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": self.uid_of(pod) if "pod" in owners else ""},

@@ -1,4 +1,4 @@
-"""The simulated apiserver beyond the contract: what only it can be made to do, and what it records."""
+"""The simulated apiserver beyond the contract: faults that it injects, and the history that it records."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -69,7 +69,7 @@ def play() -> Play:
 
 
 class BadWire(PlainWire):
-    """Loses the next request, or the reply to it, and does to watch events what it is told."""
+    """A wire that drops the next request or its reply, and changes watch events as configured."""
 
     lose = ""
     held: asyncio.Event | None = None

@@ -28,7 +28,7 @@ def play() -> Play:
 
 
 async def _on_a_server(loop: SimulatedLoop, exchange: Exchange) -> None:
-    """Around it are the controllers that are part of the contract, and nobody who would run pods."""
+    """Return a simulated apiserver with the controllers that are part of the contract, and no kubelets."""
     history = History()
     server = ApiServer(SimulatedClock(loop), history)
     for manifest in manifests():

@@ -1,4 +1,4 @@
-"""The promises of BroadcastJobs: each rule is held against small histories that break it, or nearly do."""
+"""The promises of BroadcastJobs: each rule is checked with small histories that break it, or nearly do."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,31 +27,31 @@ class BroadcastHistoryBuilder(HistoryBuilder):
             self.node(name)
 
     def node(self, name: str, *effects: str, cordoned: bool = False, room: Json = ROOM) -> None:
-        """A node with a taint of these effects."""
+        """Write a node with one taint per effect."""
         taints = [{"key": "dedicated", "effect": effect} for effect in effects]
         spec = {"taints": taints, "unschedulable": cordoned}
         self.put(NODE, name, {"spec": spec, "status": {"allocatable": room}}, by="user")
 
     def pod(self, name: str, **change: Any) -> None:
-        """On the node that its name begins with."""
+        """Write a pod `n1-a` on node `n1`."""
         spec = {"nodeName": name.partition("-")[0], "restartPolicy": "Never", **change.pop("spec", {})}
         super().pod(name, state="", labels={NAME_LABEL: "web", UID_LABEL: "u"}, spec=spec, **change)
 
     def ends(self, name: str, phase: str = "Succeeded") -> None:
-        """A kubelet reports the end of a pod."""
+        """End a pod as its kubelet reports it."""
         self.pod(name, by="kubelet", phase=phase, ready=False)
 
     def gone(self, name: str) -> None:
-        """A user deletes a pod, and it ends."""
+        """Delete a pod as the user, and remove it."""
         self.delete(name, by="user")
         self.remove(POD, name, by="kubelet")
 
     def says(self, **status: Any) -> None:
-        """The status of the job."""
+        """Write the status of the job."""
         self.put(self.kind, "web", {**self.job, "status": status})
 
     def asks(self, **spec: Any) -> None:
-        """The user changes the spec."""
+        """Change the spec as the user."""
         self.put(self.kind, "web", {**self.job, "spec": self.job["spec"] | spec}, by="user")
 
     @property

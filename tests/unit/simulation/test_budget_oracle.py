@@ -1,5 +1,7 @@
-"""The judge of budgets must be able to fail: small histories in which one pod too many goes or somebody's share is
-forgotten, or nearly so."""
+"""The oracle of budgets: small histories that break a rule, or nearly do.
+
+One pod too many is taken, or a share of the budget is lost.
+"""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -28,7 +30,7 @@ def pod_of(name: str, *, ready: bool = True, **metadata: Any) -> Json:
 
 
 class BudgetHistoryBuilder(ObjectHistoryBuilder):
-    """Three pods, of which one may go. A second passes before each change."""
+    """A history of three pods, one of which may be unavailable. A second passes before each change."""
 
     def __init__(self) -> None:
         super().__init__(Budgets())
@@ -38,7 +40,7 @@ class BudgetHistoryBuilder(ObjectHistoryBuilder):
         self.budget(COUNTED)
 
     def target(self, replicas: int) -> None:
-        """Set how many pods the workload is to have."""
+        """Set the replicas of the workload."""
         self.put(CLONE_SET, "web", {"spec": {"replicas": replicas}}, by=USER, at=self.at + 1)
 
     def budget(self, status: Json, *, by: str = USER, after: float = 1.0, **spec: Any) -> None:

@@ -51,8 +51,8 @@ def play() -> Play:
 
 
 class TestSimulatedBus(BusContract):
-    """What services rely on."""
+    """Properties that services rely on."""
 
 
 class TestSimulatedDeliveries(DeliveryContract):
-    """What node agents rely on."""
+    """Properties that node agents rely on."""

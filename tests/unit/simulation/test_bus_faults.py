@@ -1,4 +1,4 @@
-"""What can happen to single messages and single connections of the simulated bus, and what clients make of it."""
+"""Faults of single messages and single connections of the simulated bus, and how clients react."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,7 +17,7 @@ LOST, TWICE, LATE = Treatment(times=0), Treatment(times=2), Treatment(delay=0.5)
 
 
 class Planned:
-    """The nth message of a way has a fate; all others are fine."""
+    """A fault of the nth message in one direction; all others pass."""
 
     def __init__(self, fates: Mapping[tuple[Way, int], Treatment]) -> None:
         self._fates = fates

@@ -228,7 +228,7 @@ def test_a_full_cluster(play: Callable[[Story], None]) -> None:
 
 
 def pinned(node: str, **more: Any) -> Json:
-    """A pod spec that demands one node."""
+    """Return a pod spec that requires one node."""
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}

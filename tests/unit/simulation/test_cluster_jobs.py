@@ -1,4 +1,4 @@
-"""The simulated cluster: pods that end and begin again, ephemeral containers, and Jobs."""
+"""The simulated cluster: pods that end and restart, ephemeral containers, and Jobs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -67,7 +67,7 @@ def test_an_image_of_an_ephemeral_container_that_can_be_pulled_again(play: Calla
 
 
 def once(name: str, exits: object, **spec: Any) -> Json:
-    """A Job whose pod ends with these codes."""
+    """Return a Job whose pod ends with these exit codes."""
     metadata = {"annotations": {EXITS_ANNOTATION: encode({"main": exits}).decode()}}
     pods = {"containers": [{"name": "main", "image": "nginx:1"}], "restartPolicy": "Never"}
     return {"metadata": {"name": name}, "spec": {"template": {"metadata": metadata, "spec": pods}, **spec}}

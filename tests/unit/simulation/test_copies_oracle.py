@@ -1,4 +1,4 @@
-"""The judge of copies must be able to fail: small histories in which we touch what we must not, or nearly do."""
+"""The oracle of copies: small histories in which we touch what we must not, or nearly do."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ Story = Callable[["CopyHistoryBuilder"], object]
 
 
 class CopyHistoryBuilder(HistoryBuilder):
-    """Namespace `n`, which ResourceDistribution `r` names, has label `team=one`. Writes of copies are ours."""
+    """A history of namespace `n` (label `team=one`), which ResourceDistribution `r` names. We write the copies."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,24 +24,24 @@ class CopyHistoryBuilder(HistoryBuilder):
         self.wish(includedNamespaces={"list": [{"name": "n"}]})
 
     def space(self, *, after: float = 1.0, **labels: str) -> None:
-        """The namespace is made, or gets other labels."""
+        """Create the namespace, or change its labels."""
         self.put(NAMESPACE, "n", {"metadata": {"labels": labels}}, by="user", after=after)
 
     def wish(self, *, value: str = "one", after: float = 1.0, metadata: Json | None = None, **targets: Any) -> None:
-        """The user writes the ResourceDistribution."""
+        """Write the ResourceDistribution as the user."""
         self.lease()
         source = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "s"}, "data": {"k": value}}
         body = {"metadata": metadata or {}, "spec": {"resource": source, "targets": targets}}
         self.put(RESOURCE_DISTRIBUTION, "r", body, by="user", after=after, uid="r")
 
     def copy(self, value: str = "one", *, by: str = US, owner: Json | None = OURS, **meta: Any) -> None:
-        """A version of the copy."""
+        """Write a version of the copy."""
         self.lease()
         owners = [] if owner is None else [owner]
         self.put(CONFIG_MAP, "s", {"metadata": {"ownerReferences": owners, **meta}, "data": {"k": value}}, by=by)
 
     def drop(self, by: str = US) -> None:
-        """The copy is deleted."""
+        """Delete the copy."""
         self.lease()
         self.remove(CONFIG_MAP, "s", by=by)
 

@@ -1,4 +1,4 @@
-"""The promises of AdvancedCronJobs: each rule is held against small histories that break it, or nearly do."""
+"""The promises of AdvancedCronJobs: each rule is checked with small histories that break it, or nearly do."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -18,8 +18,10 @@ def time_of(seconds: float) -> str:
 
 
 class CronHistoryBuilder(ObjectHistoryBuilder):
-    """A history of the AdvancedCronJob `web`, which is made at midnight and runs each minute. Somebody holds the lease,
-    and renews it each second."""
+    """A history of the AdvancedCronJob `web`, created at midnight, which runs each minute.
+
+    A replica holds the lease, and renews it each second.
+    """
 
     def __init__(self, **spec: Any) -> None:
         super().__init__(Crons())
@@ -27,32 +29,32 @@ class CronHistoryBuilder(ObjectHistoryBuilder):
         self.asks()
 
     def until(self, at: float, *, served: bool = True) -> None:
-        """Time passes; `served`: somebody is there."""
+        """Let time pass; `served`: a replica holds the lease meanwhile."""
         while served and self.at + 1 < at:
             lease = {"spec": {"holderIdentity": "jobs-0-1", "leaseDurationSeconds": 3}}
             self._put(LEASE, "flotilla-jobs-0", lease, at=self.at + 1)
         self.at = at
 
     def asks(self, *, last: int | None = None, by: str = "user", **spec: Any) -> None:
-        """Members of the spec, and the last run that the status knows."""
+        """Write members of the spec, and the status's last run."""
         self._spec |= spec
         status = {} if last is None else {"lastScheduleTime": time_of(last)}
         self._put(ADVANCED_CRON_JOB, "web", {"spec": dict(self._spec), "status": status}, by=by)
 
     def starts(self, due: int, name: str = "") -> None:
-        """A run is started."""
+        """Start a run."""
         owner = {"kind": "AdvancedCronJob", "uid": "web", "controller": True}
         metadata = {"annotations": {"apps.kruise.io/scheduled-at": time_of(due)}, "ownerReferences": [owner]}
         name = name or f"web-{int(EPOCH.timestamp()) + due}"
         self._put(JOB, name, {"metadata": metadata, "kind": "Job"})
 
     def ends(self, due: int, how: str = "Complete") -> None:
-        """A child ends."""
+        """End a child."""
         name = f"web-{int(EPOCH.timestamp()) + due}"
         self._put(JOB, name, self.held(JOB, name) | {"status": {"conditions": [{"type": how}]}}, by="jobcontroller")
 
     def removes(self, due: int, by: str = "jobs-0") -> None:
-        """A child is gone."""
+        """Remove a child."""
         self._put(JOB, f"web-{int(EPOCH.timestamp()) + due}", None, by=by)
 
     def _put(
@@ -65,13 +67,13 @@ Story = Callable[[CronHistoryBuilder], object]
 
 
 def first(history: CronHistoryBuilder) -> None:
-    """The first run is started in time."""
+    """Start the first run in time."""
     history.until(60)
     history.starts(60)
 
 
 def both(history: CronHistoryBuilder) -> None:
-    """So is the second."""
+    """Start the first and the second run in time."""
     first(history)
     history.until(120)
     history.starts(120)

@@ -1,4 +1,4 @@
-"""What is left of a plan when a pass writes only a part of it."""
+"""Cutting a plan to the part that a pass writes."""
 
 import pytest
 

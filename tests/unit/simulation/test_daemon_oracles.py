@@ -1,4 +1,4 @@
-"""The promises of DaemonSets: each rule is held against small histories that break it, or nearly do."""
+"""The promises of DaemonSets: each rule is checked with small histories that break it, or nearly do."""
 
 from collections.abc import Callable
 from functools import partial
@@ -26,12 +26,12 @@ def three(**settings: Json) -> DaemonHistoryBuilder:
 
 
 def newer(history: DaemonHistoryBuilder) -> None:
-    """The template has changed."""
+    """Change the template."""
     history.revision("web-b", 2, "two")
 
 
 def taken(history: DaemonHistoryBuilder, *names: str, after: float = 1.0) -> None:
-    """The template has changed, and we delete pods."""
+    """Change the template, and delete pods as the service."""
     newer(history)
     for name in names:
         history.delete(name, after=after)
@@ -42,7 +42,7 @@ def fail(history: DaemonHistoryBuilder, name: str) -> None:
 
 
 def fails_again(history: DaemonHistoryBuilder, *, after: float, meanwhile: Callable[..., None] | None = None) -> None:
-    """A pod fails, and so does the one that comes then."""
+    """Let a pod fail, and its replacement as well."""
     fail(history, "n1-a")
     history.delete("n1-a", after=0.1)
     history.remove(POD, "n1-a", by="kubelet", after=0.1)
@@ -54,7 +54,7 @@ def fails_again(history: DaemonHistoryBuilder, *, after: float, meanwhile: Calla
 
 
 def in_place(history: DaemonHistoryBuilder, name: str, *, after: float = 1.0) -> None:
-    """A pod of the first revision is taken out of service and updated."""
+    """Take a pod of the first revision out of service and update it."""
     history.pod(name, after=after, gate="False", ready=False)
     history.pod(name, after=0.002, gate="False", ready=False, revision="web-b", image="two", runs="one")
 

@@ -1,4 +1,4 @@
-"""The promises of EphemeralJobs: each rule is held against small histories that break it, or nearly do."""
+"""The promises of EphemeralJobs: each rule is checked with small histories that break it, or nearly do."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,12 +22,12 @@ class EphemeralHistoryBuilder(ObjectHistoryBuilder):
         self.job()
 
     def job(self, *, by: str = "user", after: float = 1.0, status: Json | None = None, **spec: Any) -> None:
-        """Members of the job's spec, and its status."""
+        """Write members of the job's spec, and its status."""
         self._spec |= spec
         self._put(EPHEMERAL_JOB, "web", {"spec": dict(self._spec), "status": status or {}}, by, after)
 
     def pod(self, name: str, *, app: str = "web", by: str = "user", code: int | None = None, **jobs: str) -> None:
-        """A pod with these containers, and the uids of their jobs; they are at work, or ended with this code."""
+        """Write a pod with ephemeral containers (name=uid of the job) that run, or ended with `code`."""
         containers = [{"name": one, "env": [{"name": "KRUISE_EJOB_ID", "value": uid}]} for one, uid in jobs.items()]
         state: Json = {"running": {}} if code is None else {"terminated": {"exitCode": code}}
         body: Json = {"metadata": {"labels": {"app": app}}, "spec": {"ephemeralContainers": containers}}
@@ -38,14 +38,14 @@ class EphemeralHistoryBuilder(ObjectHistoryBuilder):
         self._put(POD, name, body, by, 1.0)
 
     def inject(self, name: str, container: str = "dbg") -> None:
-        """The job's container comes into a pod, beside those that are there."""
+        """Add the job's container to those of a pod."""
         held = self.held(POD, name)
         new = {"name": container, "env": [{"name": "KRUISE_EJOB_ID", "value": "web"}]}
         found = [*held["spec"]["ephemeralContainers"], new]
         self._put(POD, name, held | {"spec": {"ephemeralContainers": found}}, "jobs-0", 1.0)
 
     def gone(self, *, by: str = "jobs-0") -> None:
-        """The job is deleted."""
+        """Delete the job."""
         self._put(EPHEMERAL_JOB, "web", None, by, 1.0)
 
     def _put(self, resource: Resource, name: str, body: Json | None, by: str, after: float) -> None:
@@ -56,7 +56,7 @@ Story = Callable[[EphemeralHistoryBuilder], object]
 
 
 def two(history: EphemeralHistoryBuilder) -> None:
-    """Two pods, and the first has a container of the job."""
+    """Write two pods, the first with a container of the job."""
     history.pod("a")
     history.pod("b")
     history.inject("a")

@@ -1,4 +1,4 @@
-"""Faults are written on command lines."""
+"""Faults as they are given on command lines."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The judges of launches and of endings must be able to fail: histories in which we break a promise, or nearly."""
+"""The oracles of launches and of terminations: histories in which we break a promise, or nearly do."""
 
 from collections.abc import Callable
 
@@ -12,10 +12,10 @@ SIDECAR = {"name": "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT", "value": "true"}
 
 
 class PodHistoryBuilder(HistoryBuilder):
-    """A pod `p` of nobody, with containers `a` (priority 0) and `b` (10) that wait for keys; or a job's pod."""
+    """A pod `p` without an owner, with containers `a` (priority 0) and `b` (10) that wait for keys; or a job's pod."""
 
     def launch(self, *, a: str = "", b: str = "", uid: str = "u1", after: float = 1.0) -> None:
-        """What the kubelet says of the two: nothing, `made` or `ready`."""
+        """Write the pod with its containers' states as the kubelet reports them: nothing, `made` or `ready`."""
         references = {name: {"name": "p-barrier", "key": key} for name, key in (("a", "p_0"), ("b", "p_10"))}
         barriers = {
             name: {"name": "KRUISE_CONTAINER_BARRIER", "valueFrom": {"configMapKeyRef": reference}}
@@ -30,13 +30,13 @@ class PodHistoryBuilder(HistoryBuilder):
         self.put(POD, "p", body, by="kubelet", uid=uid, after=after)
 
     def keys(self, *keys: str, owner: str = "u1") -> None:
-        """The pod's ConfigMap, as we write it."""
+        """Write the pod's ConfigMap as the service."""
         metadata = {"ownerReferences": [{"kind": "Pod", "name": "p", "uid": owner}]}
         self.lease(after=0.1)
         self.put(CONFIG_MAP, "p-barrier", {"metadata": metadata, "data": dict.fromkeys(keys, "true")}, by=US)
 
     def job(self, main: int | None, phase: str = "Running", by: str = "kubelet") -> None:
-        """A pod whose main container has ended with this code, or runs, and whose sidecar runs."""
+        """Write a pod whose main container runs, or ended with this code, and whose sidecar runs."""
         state: Json = {"running": {}} if main is None else {"terminated": {"exitCode": main}}
         containers = [{"name": "main"}, {"name": "log", "env": [SIDECAR]}]
         statuses = [{"name": "main", "state": state}, {"name": "log", "state": {"running": {}}}]
@@ -45,7 +45,7 @@ class PodHistoryBuilder(HistoryBuilder):
         self.put(POD, "p", body, by=by, uid="u1")
 
     def asks(self, uid: str = "u1") -> None:
-        """We make a request."""
+        """Create a request as the service."""
         self.lease(after=0.1)
         self.put(RECREATE_REQUEST, f"sidecar-termination-{uid}", {"spec": {}}, by=US)
 

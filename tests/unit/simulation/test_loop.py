@@ -1,4 +1,4 @@
-"""The simulator's event loop: time, order, and what becomes of paused and dead processes."""
+"""The simulator's event loop: time, order, and paused and dead processes."""
 
 import asyncio
 import contextlib
@@ -138,7 +138,7 @@ def test_tasks_that_are_left_behind_are_ended_without_a_word() -> None:
 
 
 class Beats:
-    """A process that says every second that it lives."""
+    """A process that reports every second that it is alive."""
 
     def __init__(self, loop: SimulatedLoop, name: str = "p") -> None:
         self.domain = Domain(name)
@@ -254,7 +254,7 @@ def test_entropy_depends_on_its_seed_alone() -> None:
 
 
 def test_awaiting_outside_of_a_domain_from_within_it() -> None:
-    """A reply comes from the world outside: the waiting task goes on in its own domain."""
+    """A reply from outside resumes the waiting task in its own domain."""
 
     async def main(loop: SimulatedLoop) -> list[str]:
         domain, reply = Domain("p"), loop.create_future()

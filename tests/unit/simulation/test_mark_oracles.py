@@ -1,4 +1,4 @@
-"""The promises of PodProbeMarkers: each rule is held against small histories that break it, or nearly do."""
+"""The promises of PodProbeMarkers: each rule is checked with small histories that break it, or nearly do."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ class MarkHistoryBuilder(ObjectHistoryBuilder):
     def pod(
         self, message: str, status: str = "True", *, by: str = "policy-0", name: str = "a", idle: bool | None = None
     ) -> None:
-        """The pod shows this; its marks follow from it, unless `idle` says otherwise."""
+        """Write a pod with this condition and the marks that follow from it, unless `idle` overrides them."""
         idle = status == "True" if idle is None else idle
         busy = status == "False" and bool(message)
         metadata: Json = {"labels": {"idle": "yes"} if idle else {}, "annotations": {"busy": "yes"} if busy else {}}

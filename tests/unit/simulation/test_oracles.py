@@ -1,4 +1,4 @@
-"""The oracles must be able to fail: each rule is held against small histories that break it, or nearly do."""
+"""The oracles of CloneSets: each rule is checked with small histories that break it, or nearly do."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +29,7 @@ def three(**settings: Any) -> HistoryBuilder:
 
 
 def update(history: HistoryBuilder, name: str, **change: Any) -> None:
-    """An in-place update as it should be."""
+    """Update a pod in place correctly."""
     history.pod(name, gate="False", ready=False)
     history.pod(
         name,

@@ -1,4 +1,4 @@
-"""Simulated processes: what a crash, a pause and a skewed clock do to whatever they are doing."""
+"""Simulated processes: effects of a crash, a pause and a skewed clock."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -54,7 +54,7 @@ async def write(context: Context, name: str) -> None:
 
 
 async def write_every_second(context: Context) -> None:
-    """Namespaces a1, a2, …, and one more on the way out."""
+    """Create namespaces a1, a2, …, and one more when cancelled."""
     number = 0
     try:
         while True:
@@ -69,7 +69,7 @@ Scene = Callable[[Host, Process], Awaitable[None]]
 
 
 def play(scene: Scene, work: Callable[[Context], Awaitable[None]] = write_every_second, skew: float = 0.0) -> Host:
-    """A process `p` in a site, and what happens to it."""
+    """Run a process `p` on a host while the scene acts on it; return the host."""
 
     async def main(loop: SimulatedLoop) -> Host:
         host = Host(loop)

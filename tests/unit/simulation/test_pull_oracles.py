@@ -1,4 +1,4 @@
-"""The oracles of image pulls must be able to fail: small histories that break a rule, or nearly do."""
+"""The oracles of image pulls: small histories that break a rule, or nearly do."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -32,13 +32,13 @@ class HistoryBuilder:
             self.node(name)
 
     def status(self, **members: Any) -> None:
-        """The job's status."""
+        """Write the job's status."""
         self._put(IMAGE_PULL_JOB, "pull", self._job | {"status": {"desired": 2, **members}})
 
     def node(
         self, name: str, phase: str = "", *, asked: bool = False, version: int = 0, said: int | None = None
     ) -> None:
-        """A NodeImage; `phase` of the round `said`."""
+        """Write a NodeImage that reports `phase` for the round `said`."""
         spec: Json = {}
         if asked:
             owner = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "ImagePullJob", "name": "pull", "uid": "job"}

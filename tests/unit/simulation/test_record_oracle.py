@@ -1,4 +1,4 @@
-"""The judge of records must be able to fail: small histories in which we throw away what we must keep, or nearly do."""
+"""The oracle of records: small histories in which we drop records that we must keep, or nearly do."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ Story = Callable[["RecordHistoryBuilder"], object]
 
 
 class RecordHistoryBuilder(SetHistoryBuilder):
-    """Records of the StatefulSet's two pods, in a PersistentPodState that it asks for."""
+    """A history of a StatefulSet with two pods and of the PersistentPodState that it requests."""
 
     def __init__(self) -> None:
         super().__init__(replicas=2)
@@ -23,7 +23,7 @@ class RecordHistoryBuilder(SetHistoryBuilder):
         self.record("web-0", "web-1")
 
     def asks(self, on: bool, *, after: float = 1.0) -> None:
-        """The user says whether the set wants records."""
+        """Switch the records of the set on or off as the user."""
         document = self._stored[(self.kind, "web")]
         metadata: Json = document["metadata"] | {
             "annotations": {"kruise.io/auto-generate-persistent-pod-state": "true"} if on else {}
@@ -31,13 +31,13 @@ class RecordHistoryBuilder(SetHistoryBuilder):
         self.put(self.kind, "web", document | {"metadata": metadata}, by="user", after=after)
 
     def record(self, *pods: str, after: float = 1.0, owned: bool = True) -> None:
-        """What is remembered from now on."""
+        """Write the record: the nodes of these pods, and no others."""
         states = {pod: {"nodeName": "node-1"} for pod in pods}
         body: Json = {"spec": {"targetRef": TARGET}, "status": {"podStates": states}}
         self.put(PERSISTENT_POD_STATE, "web", body | (CONTROLLED if owned else {}), after=after)
 
     def discard(self, *, by: str = US, after: float = 1.0) -> None:
-        """The PersistentPodState is deleted."""
+        """Delete the PersistentPodState."""
         self.remove(PERSISTENT_POD_STATE, "web", by=by, after=after)
 
 

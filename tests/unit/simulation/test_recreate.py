@@ -1,4 +1,4 @@
-"""Container restarts in the simulated world: once each, whatever happens to the service that writes them down.
+"""Container restarts in the simulated world: once each, through all failures of the service that records them.
 
 At every write of the jobs service something goes wrong: it is killed before or after it, stands still for longer than
 its lease, loses the reply, meets a conflict, or the bus forgets everything. The end is always the same: every container
@@ -29,11 +29,11 @@ REPLICAS = {"watcher": 1, "cloneset": 1, "jobs": 1}
 FINALIZER = "crr.apps.kruise.io/unready-acquired"
 RESTART_SECONDS = 0.5
 QUIET_SECONDS = 16.0
-"""Longer than an agent takes to see that its delivery is gone with the stream, or waits for an answer that never comes,
-than a lease of the dead lasts, and than a pause."""
+"""Longer than an agent needs to see that its delivery is lost with the stream, or waits for a lost answer, longer than
+the lease of a dead process, and than a pause."""
 
 PAUSE_SECONDS = 8.0
-"""Longer than a lease: the other replica has taken over when the process wakes up."""
+"""Longer than a lease: the other replica has taken over when the process resumes."""
 
 PHASES = ("", "Pending", "Recreating", "Completed")
 
@@ -52,7 +52,7 @@ def objects(world: World, resource: Resource) -> list[Json]:
 
 
 class Result(msgspec.Struct):
-    """What a run left behind."""
+    """The final state and the history of a run."""
 
     history: History
     kills: list[tuple[str, str]]
@@ -61,8 +61,11 @@ class Result(msgspec.Struct):
 
 
 async def play(world: World, *, clumsy: bool = False) -> Result:
-    """Two pods; one is held out of service for a second while both containers restart in order, of the other one
-    container restarts twice."""
+    """Play restarts in two pods.
+
+    One is held out of service for a second while both containers restart in order, in the other one container
+    restarts twice.
+    """
     containers = [
         {"name": "app", "image": "registry.test/shop:one"},
         {"name": "side", "image": "registry.test/shop:one"},
@@ -86,7 +89,7 @@ async def play(world: World, *, clumsy: bool = False) -> Result:
 
 
 class Trouble:
-    """What happens at one write of the jobs service, counted over all its incarnations."""
+    """A fault at the nth write of the jobs service, counted over all its restarts."""
 
     def __init__(self, at: int = 0, fault: str = "") -> None:
         self.at = at
@@ -95,21 +98,21 @@ class Trouble:
         self.world: World | None = None
 
     def strikes(self, request: Request) -> bool:
-        """This is the write."""
+        """Report whether this request is the write that goes wrong."""
         if not request.writer.startswith("jobs-") or not request.writes or request.resource in (LEASE, EVENT):
             return False
         self.count += 1
         return self.count == self.at
 
     def crash(self, writer: str) -> None:
-        """kill -9, and a restart."""
+        """Kill the process (`kill -9`) and restart it."""
         assert self.world is not None
         process = self.world.processes[writer]
         process.crash()
         self.world.loop.call_later(RESTART_SECONDS, process.start)
 
     def disturb(self, writer: str) -> None:
-        """What leaves the request itself alone: a pause of the process, an empty bus."""
+        """Pause the process or wipe the bus; the request itself is left alone."""
         assert self.world is not None
         if self.fault == "pause":
             process = self.world.processes[writer]
@@ -120,7 +123,7 @@ class Trouble:
 
 
 class TroubledWire:
-    """A network on which one write of the jobs service goes wrong."""
+    """A network on which one write of the jobs service fails."""
 
     def __init__(self, trouble: Trouble) -> None:
         self._trouble = trouble
@@ -149,7 +152,7 @@ class TroubledWire:
 
 
 def run(trouble: Trouble, *, clumsy: bool = False, seed: int = 0, shuffle: bool = False) -> Result:
-    """One run."""
+    """Run the scenario with this fault."""
 
     async def body(world: World) -> Result:
         trouble.world = world
@@ -161,12 +164,12 @@ def run(trouble: Trouble, *, clumsy: bool = False, seed: int = 0, shuffle: bool 
 
 
 def restarts(pods: list[Json]) -> list[list[int]]:
-    """Of each pod, of each container."""
+    """Return the restarts of each container of each pod."""
     return [[one["restartCount"] for one in pod["status"]["containerStatuses"]] for pod in pods]
 
 
 def check(result: Result) -> None:
-    """The end that every run must come to, and what may happen at no moment of it."""
+    """Check the final state that every run must reach, and the invariants of its history."""
     assert result.kills == [("both", "app"), ("both", "side"), ("one-more", "app"), ("twice", "app")]
     assert sorted(restarts(result.pods)) == [[1, 1], [2, 0]]
     for document in result.requests:
@@ -182,7 +185,7 @@ def check(result: Result) -> None:
 
 
 def breaches(history: History) -> Iterator[str]:
-    """What may never be, looked at after every change."""
+    """Yield the breaches of invariants, checked after every change."""
     held: dict[str, set[str]] = {}  # by request: finalizers
     for version in history.versions:
         if version.resource == RECREATE_REQUEST:
@@ -207,7 +210,7 @@ def holders(pod: Json) -> Iterator[str]:
 
 
 def regressions(before: Json, after: Json) -> Iterator[str]:
-    """A request only goes forward."""
+    """Yield the steps by which a request went backward."""
     old, new = before.get("status", {}), after.get("status", {})
     name = after["metadata"]["name"]
     if PHASES.index(new.get("phase", "")) < PHASES.index(old.get("phase", "")):
@@ -233,7 +236,7 @@ def test_undisturbed() -> None:
 
 FAULTS = ("crash before", "crash after", "pause", "lost reply", "wipe", "conflict")
 WRITES = range(4, 32)
-"""Of an undisturbed run; the first three make NodeImages."""
+"""Writes of an undisturbed run; the first three create NodeImages."""
 
 
 CASES = [(at, FAULTS[at % len(FAULTS)]) for at in WRITES]

@@ -1,4 +1,4 @@
-"""The promises of StatefulSets: each rule is held against small histories that break it, or nearly do."""
+"""The promises of StatefulSets: each rule is checked with small histories that break it, or nearly do."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +27,7 @@ def three(**settings: Any) -> SetHistoryBuilder:
 
 
 def again(history: SetHistoryBuilder, name: str, **change: Any) -> None:
-    """A pod is deleted by us, and comes back."""
+    """Delete a pod as the service, and create it again."""
     history.delete(name)
     history.remove(POD, name, by="kubelet")
     history.pods(name, **{"revision": "web-b", "image": "two", **change})

@@ -1,4 +1,4 @@
-"""The judge of sidecars must be able to fail: small histories in which we disturb whom we must not, or nearly do."""
+"""The oracle of sidecars: small histories in which we disturb pods that we must not, or nearly do."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,8 +17,10 @@ Story = Callable[["SidecarHistoryBuilder"], object]
 
 
 class SidecarHistoryBuilder(HistoryBuilder):
-    """The pods a, b and c, which belong to nobody, have been injected with SidecarSet `side` at p1, which wants p2 by
-    now, one after the other. Writes are ours unless `by` says otherwise."""
+    """A history of SidecarSet `side`, which was injected at image p1 and now requires p2, one pod after the other.
+
+    The pods a, b and c have no owner. Writes are the service's unless `by` names another writer.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +32,7 @@ class SidecarHistoryBuilder(HistoryBuilder):
         self.side("p2")
 
     def side(self, image: str, *, after: float = 1.0, latest: str = "", **spec: Any) -> None:
-        """The user writes the SidecarSet."""
+        """Write the SidecarSet as the user."""
         self.lease()
         body: Json = {
             "spec": {
@@ -44,7 +46,10 @@ class SidecarHistoryBuilder(HistoryBuilder):
         self.put(SIDECAR_SET, "side", body, by="user", after=after, uid="s")
 
     def meshed(self, name: str, image: str, *more: str, by: str = US, after: float = 1.0, **change: Any) -> None:
-        """A version of a pod. `image`: of its sidecar, or of both containers; `runs`: what the kubelet reports."""
+        """Write a version of a pod.
+
+        `image` and `more` are the images of its sidecar containers, `runs` those that the kubelet reports.
+        """
         self.lease()
         images = {"proxy": image} if not more else {"proxy-1": image, "proxy-2": more[0]}
         runs = images | change.get("runs", {})
@@ -76,34 +81,34 @@ class SidecarHistoryBuilder(HistoryBuilder):
         self.put(POD, name, body, by=by, after=after)
 
     def update(self, name: str, image: str = "p2", *, before: str = "p1", **change: Any) -> None:
-        """We change the sidecar of a pod that serves."""
+        """Change the sidecar of a pod that is ready, as the service."""
         self.meshed(name, image, runs={"proxy": before}, **change)
 
     def restart(self, name: str, image: str = "p2", before: str = "p1") -> None:
-        """The kubelet carries that out."""
+        """Restart the sidecar as the kubelet."""
         self.meshed(name, image, by="kubelet", runs={"proxy": before}, ready=False, after=0.1)
         self.meshed(name, image, by="kubelet", after=0.1)
 
     def break_down(self, name: str, image: str, *, after: float = 1.0) -> None:
-        """A pod stops being ready by itself."""
+        """Make a pod not ready as the kubelet."""
         self.meshed(name, image, by="kubelet", ready=False, after=after)
 
     def hot(self) -> None:
-        """From now on, its sidecar is injected as two containers; pod a was made so."""
+        """Make the sidecar a hot-upgrade one, of two containers, and inject it into pod a."""
         self.container |= HOT
         self.side("p1")
         self.remove(POD, "a", by="user")
         self.meshed("a", "p1", "idle", by="user")
 
     def stored(self, name: str) -> None:
-        """A revision of the SidecarSet."""
+        """Write a revision of the SidecarSet."""
         owner = {"apiVersion": SIDECAR_SET.api_version, "kind": "SidecarSet", "name": "side", "uid": "s"}
         metadata = {"labels": {"kruise.io/sidecarset-name": "side"}, "ownerReferences": [owner | {"controller": True}]}
         self.lease()
         self.put(REVISION, name, {"metadata": metadata, "revision": len(self.versions), "data": {"spec": name}})
 
     def forget(self, name: str) -> None:
-        """We delete a revision."""
+        """Delete a revision as the service."""
         self.lease()
         self.remove(REVISION, name)
 

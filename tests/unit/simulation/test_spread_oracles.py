@@ -1,5 +1,7 @@
-"""The judges of WorkloadSpreads must be able to fail: small histories in which a place is given away twice or an entry
-of a book gets lost, or nearly so, and ends that are not as they must be."""
+"""The oracles of WorkloadSpreads: small histories that break a rule, or nearly do, and wrong final states.
+
+A place is given away twice, or an entry of the book of places is lost.
+"""
 
 import copy
 import json
@@ -35,8 +37,10 @@ def pod_of(name: str, subset: str, *, uid: str = "", cost: str = "", spread: str
 
 
 class SpreadHistoryBuilder(ObjectHistoryBuilder):
-    """WorkloadSpread `spread` of the CloneSet `web`: two pods at most in a, any number in b. A second passes before
-    each change."""
+    """A history of WorkloadSpread `spread` of the CloneSet `web`: two pods at most in a, any number in b.
+
+    A second passes before each change.
+    """
 
     def __init__(self) -> None:
         super().__init__(Spreads())
@@ -45,12 +49,12 @@ class SpreadHistoryBuilder(ObjectHistoryBuilder):
         self.told()
 
     def target(self, replicas: int) -> None:
-        """The workload is to have so many pods."""
+        """Write the workload with this number of replicas."""
         spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}}
         self.put(CLONE_SET, "web", {"kind": "CloneSet", "spec": spec}, by=USER, at=self.at + 1)
 
     def spread(self, *subsets: Json, by: str = USER, after: float = 1.0, **more: Any) -> None:
-        """The WorkloadSpread is written."""
+        """Write the WorkloadSpread."""
         reference = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "web"}
         body = {"spec": {"targetRef": reference, "subsets": list(subsets)}, **more}
         self.put(WORKLOAD_SPREAD, "spread", body, by=by, at=self.at + after)
@@ -58,7 +62,7 @@ class SpreadHistoryBuilder(ObjectHistoryBuilder):
     def told(
         self, *, by: str = US, creating: Collection[str] = (), deleting: Collection[str] = (), **status: Any
     ) -> None:
-        """Its book is written: pods of subset a that are expected to come or to go."""
+        """Write its book: the pods of subset a whose creation or deletion is expected."""
         now = f"{EPOCH + timedelta(seconds=self.at):%Y-%m-%dT%H:%M:%SZ}"
         entry = {
             "name": "a",
@@ -71,11 +75,11 @@ class SpreadHistoryBuilder(ObjectHistoryBuilder):
         self.spread(*subsets, by=by, status=told)
 
     def pod(self, name: str, subset: str, *, by: str = CLONES, after: float = 1.0, **change: Any) -> None:
-        """A pod is made, or written."""
+        """Write a pod."""
         self.put(POD, name, pod_of(name, subset, **change), by=by, at=self.at + after)
 
     def drop(self, name: str, *, by: str = CLONES, after: float = 1.0) -> None:
-        """A pod is deleted."""
+        """Delete a pod."""
         self.put(POD, name, None, by=by, at=self.at + after)
 
 
@@ -185,7 +189,7 @@ def test_what_breaks_none(name: str) -> None:
 
 
 def at_rest() -> dict[str, Any]:
-    """What there is of a WorkloadSpread in which everything is right: two pods in a, one in b."""
+    """Return the final state of a WorkloadSpread without a problem: two pods in a, one in b."""
     totals = [{"name": "a", "replicas": 2, "missingReplicas": 0}, {"name": "b", "replicas": 1, "missingReplicas": -1}]
     spread: Json = {
         "metadata": {"name": "spread", "generation": 2, "creationTimestamp": "2026-01-01T00:00:00Z"},
@@ -202,14 +206,14 @@ def at_rest() -> dict[str, Any]:
 
 
 def wrong(change: Callable[[dict[str, Any]], object]) -> list[str]:
-    """What is said of it after a change."""
+    """Return the problems of the final state after a change."""
     final = copy.deepcopy(at_rest())
     change(final)
     return list(final_problems(FinalState(**final)))
 
 
 def book(final: dict[str, Any]) -> list[Json]:
-    """The only book of places."""
+    """Return the only book of places."""
     found: list[Json] = final["spread"]["status"]["versionedSubsetStatuses"]["versionIgnored"]
     return found
 

@@ -1,5 +1,4 @@
-"""The judges of UnitedDeployments must be able to fail: small histories that break a rule, or nearly do, and ends that
-are not as they must be."""
+"""The oracles of UnitedDeployments: small histories that break a rule, or nearly do, and wrong final states."""
 
 import copy
 from collections.abc import Callable, Collection
@@ -41,8 +40,10 @@ def ready_pod(child: str, number: int, *, revision: str = "web-1", ready: bool =
 
 
 class UnitedHistoryBuilder(ObjectHistoryBuilder):
-    """UnitedDeployment `web` of CloneSets `web-a` and `web-b`, with two ready pods each. A second passes before each
-    change."""
+    """A history of UnitedDeployment `web` of CloneSets `web-a` and `web-b`, with two ready pods each.
+
+    A second passes before each change.
+    """
 
     def __init__(self) -> None:
         super().__init__(SubsetWorkloads())
@@ -53,7 +54,7 @@ class UnitedHistoryBuilder(ObjectHistoryBuilder):
                 self.pod(name, number)
 
     def united(self, spec: Json, *, by: str = USER, after: float = 1.0, **more: Json) -> None:
-        """The UnitedDeployment is written."""
+        """Write the UnitedDeployment."""
         body = {"kind": "UnitedDeployment", "spec": spec, **more}
         self.put(UNITED_DEPLOYMENT, "web", body, by=by, at=self.at + after)
 
@@ -70,7 +71,7 @@ class UnitedHistoryBuilder(ObjectHistoryBuilder):
         after: float = 1.0,
         **metadata: Any,
     ) -> None:
-        """A child is made, or written."""
+        """Write a child."""
         owners = [reference("UnitedDeployment", owner)] if owner else []
         labels = {REVISION: revision} | ({SUBSET: subset} if subset else {})
         body = {
@@ -86,16 +87,16 @@ class UnitedHistoryBuilder(ObjectHistoryBuilder):
         self.put(CLONE_SET, name or f"web-{subset}", body, by=by, at=self.at + after)
 
     def drop(self, name: str, *, by: str = US) -> None:
-        """A child is deleted."""
+        """Delete a child."""
         self.put(CLONE_SET, name, None, by=by, at=self.at + 1)
 
     def pod(self, subset: str, number: int, *, ready: bool = True, after: float = 1.0) -> None:
-        """A pod of a child is ready, or not."""
+        """Write a pod of a child, ready or not."""
         pod = ready_pod(f"web-{subset}", number, ready=ready)
         self.put(POD, pod["metadata"]["name"], pod, by="kubelet", at=self.at + after)
 
     def told(self, generation: int, *, subsets: Json, revision: str = "web-1") -> None:
-        """The status says that a generation is handled."""
+        """Write the status of a handled generation."""
         entries = [{"name": name, "replicas": replicas} for name, replicas in subsets.items()]
         status = {"observedGeneration": generation, "updatedRevision": revision, "subsetStatuses": entries}
         spec = self.held(UNITED_DEPLOYMENT, "web")["spec"]
@@ -236,7 +237,7 @@ def child_at_rest(subset: str) -> Json:
 
 
 def at_rest() -> dict[str, Any]:
-    """What there is of a UnitedDeployment in which everything is right."""
+    """Return the final state of a UnitedDeployment without a problem."""
     status = {
         "observedGeneration": 3,
         "replicas": 4,
@@ -254,7 +255,7 @@ def at_rest() -> dict[str, Any]:
 
 
 def wrong(change: Callable[[dict[str, Any]], object]) -> Collection[str]:
-    """What is said of it after a change."""
+    """Return the problems of the final state after a change."""
     final = copy.deepcopy(at_rest())
     change(final)
     return list(final_problems(FinalState(**final)))

@@ -1,4 +1,4 @@
-"""The whole simulated world: one CloneSet's life, the same in every run, and what its processes survive."""
+"""The whole simulated world: one CloneSet's life, the same in every run, and failures of its processes."""
 
 import asyncio
 import hashlib
@@ -19,29 +19,29 @@ MERGE = "application/merge-patch+json"
 
 
 async def create(world: World, replicas: int = 3) -> None:
-    """A CloneSet `web`."""
+    """Create a CloneSet `web`."""
     await world.api.create(CLONE_SET, "shop", msgspec.json.encode(cloneset(replicas)))
 
 
 async def change(world: World, **spec: object) -> None:
-    """Change members of its spec."""
+    """Change members of the CloneSet's spec."""
     await world.api.patch(CLONE_SET, "shop", "web", msgspec.json.encode({"spec": spec}), MERGE)
 
 
 def images(world: World) -> list[str]:
-    """The images of all pods, in order."""
+    """Return the images of all pods, sorted."""
     pods: list[Json] = [stored.document for stored in world.server.store.table(POD).objects.values()]
     return sorted(pod["spec"]["containers"][0]["image"] for pod in pods)
 
 
 def holder(world: World) -> str:
-    """Who leads the cloneset service."""
+    """Return the holder of the cloneset service's lease."""
     lease = world.server.store.table(LEASE).objects["kruise-system", "flotilla-cloneset-0"].document
     return lease["spec"]["holderIdentity"]
 
 
 async def life(world: World) -> History:
-    """Created, updated in place, scaled in, deleted."""
+    """Create a CloneSet, update it in place, scale it in, and delete it; return the history."""
     await create(world)
     await world.settle()
     [before] = set(images(world))
@@ -58,7 +58,7 @@ async def life(world: World) -> History:
 
 
 def digest(seed: int, *, shuffle: bool) -> str:
-    """One run's history as a number."""
+    """Return a hash of one run's history."""
     history = simulate(life, seed=seed, shuffle=shuffle)
     return hashlib.sha256(msgspec.json.encode([history.versions, history.calls])).hexdigest()
 
