@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from flotilla_common.api.admission.fields import Fault
-from flotilla_common.api.kinds.broadcastjob.admission import check_types, default_broadcast_job, faults_of
+from flotilla_common.api.kinds.broadcastjob.api import check_types, default_broadcast_job, faults_of
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from flotilla_common.gates import Gates
 from tests.testkit.documents import Json

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from flotilla_common.api.admission.fields import Fault
-from flotilla_common.api.kinds.ephemeraljob.admission import check_types, faults_of, own_faults, stand_in
+from flotilla_common.api.kinds.ephemeraljob.api import check_types, faults_of, own_faults, stand_in
 from tests.testkit.documents import Json
 
 GOOD: Json = {

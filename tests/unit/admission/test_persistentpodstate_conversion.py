@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flotilla_common.api.kinds.persistentpodstate.admission import convert, to_hub
+from flotilla_common.api.kinds.persistentpodstate.api import convert, to_hub
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from tests.unit.workload import openkruise
 

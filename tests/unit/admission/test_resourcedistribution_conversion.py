@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flotilla_common.api.kinds.resourcedistribution.admission import convert, to_hub
+from flotilla_common.api.kinds.resourcedistribution.api import convert, to_hub
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from tests.testkit.documents import Json
 from tests.unit.workload import openkruise

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import yaml
 
-from flotilla_common.api.kinds.persistentpodstate.admission import spec_faults, to_hub
+from flotilla_common.api.kinds.persistentpodstate.api import spec_faults, to_hub
 from flotilla_common.api.kinds.persistentpodstate.types import PersistentPodState
 from flotilla_common.api.kinds.statefulset.admission import default_statefulset
 from flotilla_common.api.kinds.statefulset.conversion import convert

@@ -8,7 +8,7 @@ from flotilla_common.api import quantity
 from flotilla_common.api.admission.workload import is_percent
 from flotilla_common.api.images import ImageName
 from flotilla_common.api.kinds.advancedcronjob.schedule import Schedule
-from flotilla_common.api.kinds.ephemeraljob.admission import faults_of
+from flotilla_common.api.kinds.ephemeraljob.api import faults_of
 from flotilla_common.api.kinds.sidecarset.expressions import evaluate
 from flotilla_common.api.kinds.statefulset.types import interval
 from flotilla_common.api.meta import LabelSelector, LabelSelectorRequirement

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.documents import Json, typed, without_nulls
-from flotilla_common.api.kinds.broadcastjob import admission as broadcastjob
+from flotilla_common.api.kinds.broadcastjob import api as broadcastjob
 from flotilla_common.api.kinds.cloneset import validation as cloneset
 from flotilla_common.api.kinds.daemonset import validation as daemonset
 from flotilla_common.api.kinds.statefulset import validation as statefulset

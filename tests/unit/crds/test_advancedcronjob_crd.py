@@ -3,8 +3,8 @@
 import pytest
 
 from flotilla_common.api.kinds.advancedcronjob.kind import KIND
-from flotilla_common.api.kinds.broadcastjob import crd as broadcastjob
-from flotilla_common.api.kinds.imagelistpulljob import crd as imagelistpulljob
+from flotilla_common.api.kinds.broadcastjob import api as broadcastjob
+from flotilla_common.api.kinds.imagelistpulljob import api as imagelistpulljob
 from tests.unit.crds.schemas import BOTH, fields, restricted
 
 TEMPLATE = ".spec.template"
@@ -25,12 +25,12 @@ def test_templates(version: str):
     assert known[f"{TEMPLATE}.jobTemplate"][keeps] is True
     metadata = [path for path in known if path.startswith(TEMPLATE) and path.endswith(".metadata")]
     assert [known[path][keeps] for path in metadata] == [True] * (1 if version == "v1alpha1" else 2)
-    assert known[f"{TEMPLATE}.broadcastJobTemplate.spec"] == broadcastjob.spec()
+    assert known[f"{TEMPLATE}.broadcastJobTemplate.spec"] == broadcastjob.spec_schema()
 
 
 def test_lists_of_images_are_as_their_own_kind_has_them():
     known = fields(KIND, "v1beta1")
-    assert known[f"{TEMPLATE}.imageListPullJobTemplate.spec"] == imagelistpulljob.spec()
+    assert known[f"{TEMPLATE}.imageListPullJobTemplate.spec"] == imagelistpulljob.spec_schema()
     assert known[f"{TEMPLATE}.imageListPullJobTemplate.spec"]["required"] == ["completionPolicy", "images"]
 
 

@@ -195,16 +195,17 @@ OF_CONTROLLERS: dict[str, Place] = {
 
 
 def folder(kind: Kind) -> bool:
-    parts = ["types", "kind", "crd", *(["admission"] if kind.rules().admission.handlers else [])]
+    """Report whether the kind has all its files. A small kind has one for schema, admission and conversion."""
     place = Path(kinds.__path__[0]) / kind.singular
-    complete = all((place / f"{part}.py").is_file() for part in parts)
-    return complete and (kind.rules().convert is None or _converts(place))
+    rules = ["api"] if (place / "api.py").is_file() else ["crd", "admission"]
+    complete = all((place / f"{part}.py").is_file() for part in ("types", "kind", *rules))
+    return complete and (kind.rules().convert is None or _converts(place, rules[-1]))
 
 
-def _converts(place: Path) -> bool:
-    """Report whether there is a conversion; one of a few lines may be in admission.py."""
+def _converts(place: Path, admission: str) -> bool:
+    """Report whether there is a conversion; one of a few lines may be beside admission."""
     own = place / "conversion.py"
-    return own.is_file() or " = Conversion(" in (place / "admission.py").read_text(encoding="utf-8")
+    return own.is_file() or " = Conversion(" in (place / f"{admission}.py").read_text(encoding="utf-8")
 
 
 def flag_of_the_reference(kind: Kind) -> bool:

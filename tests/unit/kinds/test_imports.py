@@ -9,8 +9,8 @@ PROGRAM = """
 import importlib, sys
 from flotilla_common.api.kinds import catalogue
 importlib.import_module(sys.argv[1]).service()
-heavy = ("admission", "crd", "crds", "validation", "conflicts", "rules")
-print(*(name for name in sys.modules if name.startswith("flotilla_common.api") and name.rpartition(".")[2] in heavy))
+heavy = ("api", "admission", "crd", "crds", "validation", "conflicts", "rules")
+print(*(name for name in sys.modules if name.startswith("flotilla_common.api.") and name.rpartition(".")[2] in heavy))
 """
 
 
@@ -28,5 +28,11 @@ def test_the_webhook_loads_the_admission_of_all_kinds() -> None:
     program = PROGRAM.replace(".service()", "; [kind.rules() for kind in catalogue.KINDS]")
     command = [sys.executable, "-c", program, "flotilla_webhook.app"]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    for module in ("cloneset.admission", "nodeimage.crd", "sidecarset.conflicts", "cloneset.validation"):
+    for module in (
+        "cloneset.admission",
+        "nodeimage.api",
+        "daemonset.crd",
+        "sidecarset.conflicts",
+        "cloneset.validation",
+    ):
         assert f"flotilla_common.api.kinds.{module}" in loaded

@@ -18,7 +18,7 @@ from flotilla_common.api.kinds.advancedcronjob import validation as rules
 from flotilla_common.api.kinds.advancedcronjob.conversion import convert, to_hub
 from flotilla_common.api.kinds.advancedcronjob.types import ALLOW, REPLACE
 from flotilla_common.api.kinds.advancedcronjob.validation import check_types, pod_template, restart_policy
-from flotilla_common.api.kinds.imagepulljob.admission import default_limits
+from flotilla_common.api.kinds.imagepulljob.api import default_limits
 from flotilla_common.api.kinds.rules import Admission, Rules
 from flotilla_common.gates import Gates
 

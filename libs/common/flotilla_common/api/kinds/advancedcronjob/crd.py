@@ -3,8 +3,8 @@
 from flotilla_common.api.crds.schema import Schema, anything, array, boolean, integer, string, struct, time
 from flotilla_common.api.crds.version import Column, Version
 from flotilla_common.api.kinds.advancedcronjob.types import ALLOW, FORBID, REPLACE
-from flotilla_common.api.kinds.broadcastjob import crd as broadcastjob
-from flotilla_common.api.kinds.imagelistpulljob import crd as imagelistpulljob
+from flotilla_common.api.kinds.broadcastjob import api as broadcastjob
+from flotilla_common.api.kinds.imagelistpulljob import api as imagelistpulljob
 
 _COLUMNS = (
     Column("Schedule", "string", ".spec.schedule"),
@@ -18,10 +18,10 @@ def version(name: str) -> Version:
     """Return one version of the CRD."""
     templates = {
         "jobTemplate": anything("Metadata and spec of a Job of Kubernetes; never changes."),
-        "broadcastJobTemplate": _template("A BroadcastJob; never changes.", broadcastjob.spec()),
+        "broadcastJobTemplate": _template("A BroadcastJob; never changes.", broadcastjob.spec_schema()),
     }
     if name != "v1alpha1":
-        templates["imageListPullJobTemplate"] = _template("An ImageListPullJob.", imagelistpulljob.spec())
+        templates["imageListPullJobTemplate"] = _template("An ImageListPullJob.", imagelistpulljob.spec_schema())
     return Version(name, _spec(templates), _status(), _COLUMNS)
 
 

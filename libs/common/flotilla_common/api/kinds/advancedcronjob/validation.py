@@ -20,9 +20,9 @@ from flotilla_common.api.kinds.advancedcronjob.conversion import to_hub
 from flotilla_common.api.kinds.advancedcronjob.schedule import Schedule, zone_named
 from flotilla_common.api.kinds.advancedcronjob.types import FORBID, REPLACE, AdvancedCronJob
 from flotilla_common.api.kinds.broadcastjob.types import BroadcastJob
-from flotilla_common.api.kinds.imagelistpulljob.admission import MOST_IMAGES
+from flotilla_common.api.kinds.imagelistpulljob.api import MOST_IMAGES
 from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob, ImageListPullJobSpec
-from flotilla_common.api.kinds.imagepulljob.admission import duplicates, image_problem, selection_problem
+from flotilla_common.api.kinds.imagepulljob.api import duplicates, image_problem, selection_problem
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.podtemplate import canonical_template
 

@@ -7,7 +7,7 @@ KIND = Kind(
     resource=BROADCAST_JOB,
     doc="A BroadcastJob runs a pod to its end on every node that fits.",
     service="jobs",
-    rules=rules_in("flotilla_common.api.kinds.broadcastjob.admission"),
+    rules=rules_in("flotilla_common.api.kinds.broadcastjob.api"),
     short_names=("bcj",),
     workers=Workers(8, "broadcastjob"),
 )

@@ -8,7 +8,7 @@ KIND = Kind(
     resource=IMAGE_LIST_PULL_JOB,
     doc="An ImageListPullJob pulls several images on chosen nodes: one ImagePullJob for each.",
     service="jobs",
-    rules=rules_in("flotilla_common.api.kinds.imagelistpulljob.admission"),
+    rules=rules_in("flotilla_common.api.kinds.imagelistpulljob.api"),
     gates=("KruiseDaemon", "ImagePullJobGate"),
     parts=(IMAGE_PULL_JOB,),
 )

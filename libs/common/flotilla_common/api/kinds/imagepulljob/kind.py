@@ -7,7 +7,7 @@ KIND = Kind(
     resource=IMAGE_PULL_JOB,
     doc="An ImagePullJob pulls one image on chosen nodes ahead of its use.",
     service="jobs",
-    rules=rules_in("flotilla_common.api.kinds.imagepulljob.admission"),
+    rules=rules_in("flotilla_common.api.kinds.imagepulljob.api"),
     gates=("KruiseDaemon", "ImagePullJobGate"),
     workers=Workers(flag="imagepulljob"),
 )

@@ -8,7 +8,7 @@ KIND = Kind(
     resource=NODE_IMAGE,
     doc="A NodeImage lists the images that one node should pull, and their progress. It has the node's name.",
     service="jobs",
-    rules=rules_in("flotilla_common.api.kinds.nodeimage.admission"),
+    rules=rules_in("flotilla_common.api.kinds.nodeimage.api"),
     gates=("KruiseDaemon",),
     workers=Workers(flag="nodeimage"),
     made_by_us=True,

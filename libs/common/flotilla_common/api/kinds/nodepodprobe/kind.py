@@ -8,7 +8,7 @@ KIND = Kind(
     resource=NODE_POD_PROBE,
     doc="A NodePodProbe lists the probes that one node's agent runs, and their results. It has the node's name.",
     service="policy",
-    rules=rules_in("flotilla_common.api.kinds.nodepodprobe.admission"),
+    rules=rules_in("flotilla_common.api.kinds.nodepodprobe.api"),
     versions=("v1alpha1",),
     gates=("PodProbeMarkerGate", "KruiseDaemon"),
     workers=Workers(flag="nodepodprobe"),

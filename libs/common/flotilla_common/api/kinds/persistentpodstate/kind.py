@@ -7,6 +7,6 @@ KIND = Kind(
     resource=PERSISTENT_POD_STATE,
     doc="A PersistentPodState records the nodes of a StatefulSet's pods, so that new pods return there.",
     service="statefulset",
-    rules=rules_in("flotilla_common.api.kinds.persistentpodstate.admission"),
+    rules=rules_in("flotilla_common.api.kinds.persistentpodstate.api"),
     workers=Workers(8, "persistentpodstate"),
 )

@@ -7,7 +7,7 @@ KIND = Kind(
     resource=RESOURCE_DISTRIBUTION,
     doc="A ResourceDistribution copies a Secret or ConfigMap into many namespaces, and keeps the copies equal to it.",
     service="sidecar",
-    rules=rules_in("flotilla_common.api.kinds.resourcedistribution.admission"),
+    rules=rules_in("flotilla_common.api.kinds.resourcedistribution.api"),
     short_names=("distributor",),
     gates=("ResourceDistributionGate",),
     workers=Workers(flag="resourcedistribution"),

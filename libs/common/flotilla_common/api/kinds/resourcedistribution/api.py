@@ -1,7 +1,7 @@
-"""Admission and conversion of ResourceDistributions (resourcedistribution.md §2, §4). They have no defaults.
+"""The API of ResourceDistributions: schema, validation, conversion, admission (resourcedistribution.md §1, §2, §4).
 
-The apiserver checks the resource in a dry run in the system's own namespace; nothing is stored. An unchanged resource
-is not checked again, as with pod templates (docs/adr/0002).
+They have no defaults. The apiserver checks the resource in a dry run in the system's own namespace; nothing is stored.
+An unchanged resource is not checked again, as with pod templates (docs/adr/0002).
 
 Conversion works on raw documents and renames two members. The distributed resource is not touched, nulls included,
 because its bytes are hashed. The result always has all ways to choose namespaces, and no empty lists.
@@ -15,9 +15,21 @@ from flotilla_common.api.admission.fields import Fault, aggregate, forbidden, in
 from flotilla_common.api.admission.plain import decoded, document_of
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error
 from flotilla_common.api.admission.tools import Tools
+from flotilla_common.api.crds.schema import (
+    Schema,
+    anything,
+    array,
+    boolean,
+    integer,
+    label_selector,
+    string,
+    strings,
+    struct,
+    time,
+)
+from flotilla_common.api.crds.version import Column, Version
 from flotilla_common.api.documents import Json, ensured, mapping, mappings, member
 from flotilla_common.api.errors import ApiError, Unreachable
-from flotilla_common.api.kinds.resourcedistribution import crd
 from flotilla_common.api.kinds.resourcedistribution.types import (
     DISTRIBUTED,
     NamespaceNames,
@@ -28,6 +40,12 @@ from flotilla_common.api.kinds.rules import Admission, Rules
 from flotilla_common.api.selectors import selector_problem
 from flotilla_common.api.versions import Conversion
 
+_COLUMNS = (
+    Column("TOTAL", "integer", ".status.desired"),
+    Column("SUCCEED", "integer", ".status.succeeded"),
+    Column("FAILED", "integer", ".status.failed"),
+)
+
 RESOURCE, TARGETS = "spec.resource", "spec.targets"
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _IDENTITY = ("apiVersion", "kind", "metadata.name")
@@ -37,36 +55,59 @@ _NO_LABEL = (
 )
 
 
-async def validate(request: Request, tools: Tools) -> Answer:
-    """Answer with all field errors at once (422)."""
-    document = to_hub(document_of(request, _typed))
-    resource = resource_of(document)
-    old = resource_of(to_hub(request.old_object)) if request.old_object else None
-    faults = list(resource_faults(resource, old))
-    if not faults and resource != old:
-        faults += await _try(resource, tools)
-    if resource:
-        faults += target_faults(_typed(document))
-    return error(422, aggregate(faults)) if faults else ALLOWED
+def version(name: str) -> Version:
+    """Return one version of the CRD."""
+    alpha = name == "v1alpha1"
+    selector, failed = (
+        ("namespaceLabelSelector", "failedNamespace") if alpha else ("namespaceSelector", "failedNamespaces")
+    )
+    return Version(name, _spec_schema(selector), _status_schema(failed), _COLUMNS)
 
 
-async def _try(resource: Json, tools: Tools) -> list[Fault]:
-    """Return the apiserver's objections to the resource."""
-    kind, metadata = distributed(resource), mapping(resource.get("metadata"))
-    assert kind is not None
-    here = resource | {"metadata": metadata | {"namespace": tools.namespace}}
-    try:
-        await tools.try_create(kind, tools.namespace, here)
-    except ApiError as refusal:
-        fault = trial_fault(resource, refusal)
-        return [] if fault is None else [fault]
-    except Unreachable as failure:
-        return [internal(str(failure))]
-    return []
+def _spec_schema(selector: str) -> Schema:
+    resource = anything("The Secret or ConfigMap to distribute, complete. Its namespace does not matter.")
+    chosen = {selector: label_selector("Namespaces by their labels. An empty selector selects none.")}
+    targets = struct(
+        "The namespaces that get a copy. kube-system and kube-public never do.",
+        allNamespaces=boolean("All namespaces. Default: false."),
+        includedNamespaces=_names_schema("Namespaces by name; they need not exist yet."),
+        excludedNamespaces=_names_schema("Namespaces that get no copy; overrides all other fields."),
+        **chosen,
+    )
+    return struct(
+        "The resource, and its target namespaces.",
+        ("resource", "targets"),
+        resource=resource | {"x-kubernetes-embedded-resource": True},
+        targets=targets,
+    )
 
 
-def _typed(document: Json) -> ResourceDistribution:
-    return decoded(to_hub(document), ResourceDistribution)
+def _names_schema(doc: str) -> Schema:
+    return struct(doc, list=array("Their names.", struct("One namespace.", name=string("Its name."))))
+
+
+def _status_schema(failed: str) -> Schema:
+    namespaces = {failed: strings("The affected namespaces, while it is True.")}
+    condition = struct(
+        "One kind of failure.",
+        ("type", "status"),
+        type=string(
+            "GetResourceFailed, CreateResourceFailed, UpdateResourceFailed, DeleteResourceFailed, "
+            "ConflictOccurred or NamespaceNotExists."
+        ),
+        status=string("True, False or Unknown."),
+        lastTransitionTime=time("When the status last changed."),
+        reason=string("Succeeded, or the message of one of the failures."),
+        **namespaces,
+    )
+    return struct(
+        "The progress.",
+        desired=integer("Namespaces that should have a copy."),
+        succeeded=integer("Namespaces with a correct copy."),
+        failed=integer("Namespaces without a correct copy."),
+        observedGeneration=integer("The generation of the spec that this status refers to.", bits=64),
+        conditions=array("Always six, in the same order.", condition),
+    )
 
 
 def resource_of(document: Json) -> Json:
@@ -166,4 +207,36 @@ _VERSIONS = Conversion(
 convert, to_hub = _VERSIONS.convert, _VERSIONS.to_hub
 
 
-RULES = Rules(schema=crd.version, convert=convert, admission=Admission(validate=validate, old_paths=True))
+async def validate(request: Request, tools: Tools) -> Answer:
+    """Answer with all field errors at once (422)."""
+    document = to_hub(document_of(request, _typed))
+    resource = resource_of(document)
+    old = resource_of(to_hub(request.old_object)) if request.old_object else None
+    faults = list(resource_faults(resource, old))
+    if not faults and resource != old:
+        faults += await _try(resource, tools)
+    if resource:
+        faults += target_faults(_typed(document))
+    return error(422, aggregate(faults)) if faults else ALLOWED
+
+
+async def _try(resource: Json, tools: Tools) -> list[Fault]:
+    """Return the apiserver's objections to the resource."""
+    kind, metadata = distributed(resource), mapping(resource.get("metadata"))
+    assert kind is not None
+    here = resource | {"metadata": metadata | {"namespace": tools.namespace}}
+    try:
+        await tools.try_create(kind, tools.namespace, here)
+    except ApiError as refusal:
+        fault = trial_fault(resource, refusal)
+        return [] if fault is None else [fault]
+    except Unreachable as failure:
+        return [internal(str(failure))]
+    return []
+
+
+def _typed(document: Json) -> ResourceDistribution:
+    return decoded(to_hub(document), ResourceDistribution)
+
+
+RULES = Rules(schema=version, convert=convert, admission=Admission(validate=validate, old_paths=True))

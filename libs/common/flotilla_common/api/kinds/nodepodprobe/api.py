@@ -1,8 +1,9 @@
-"""The NodePodProbe CRD (podprobemarker.md §1 and §2.2), of one version and without columns."""
+"""The API of NodePodProbes: a schema in one version, and no admission (podprobemarker.md §1, §2.2, §3)."""
 
 from flotilla_common.api.crds.probes import probe
 from flotilla_common.api.crds.schema import Schema, array, string, struct, time
 from flotilla_common.api.crds.version import Version
+from flotilla_common.api.kinds.rules import Rules
 
 _POD = {
     "name": string("The pod's name."),
@@ -13,10 +14,10 @@ _POD = {
 
 def version(name: str) -> Version:
     """Return one version of the CRD."""
-    return Version(name, _spec(), _status())
+    return Version(name, _spec_schema(), _status_schema())
 
 
-def _spec() -> Schema:
+def _spec_schema() -> Schema:
     one = struct(
         "One probe of one container.",
         ("name", "containerName", "probe"),
@@ -34,7 +35,7 @@ def _spec() -> Schema:
     return struct("The tasks of the node's agent.", podProbes=array("The probes, by pod.", pod))
 
 
-def _status() -> Schema:
+def _status_schema() -> Schema:
     state = struct(
         "The result of one probe.",
         ("name", "state"),
@@ -51,3 +52,6 @@ def _status() -> Schema:
         probeStates=array("The results of its probes.", state),
     )
     return struct("The report of the node's agent.", podProbeStatuses=array("The results, by pod.", pod))
+
+
+RULES = Rules(schema=version)

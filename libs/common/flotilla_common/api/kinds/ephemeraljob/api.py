@@ -1,4 +1,7 @@
-"""Admission of EphemeralJobs (ephemeraljob.md §3). They have no defaults."""
+"""The API of EphemeralJobs, in one version: schema, validation, admission (ephemeraljob.md §1 to §3).
+
+They have no defaults.
+"""
 
 from collections.abc import Iterable, Iterator, Set
 from functools import partial
@@ -15,10 +18,32 @@ from flotilla_common.api.admission.fields import (
 from flotilla_common.api.admission.plain import Judgement, Write, decoded, document_of, judged
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request
 from flotilla_common.api.admission.tools import Tools
+from flotilla_common.api.crds.schema import (
+    Schema,
+    anything,
+    array,
+    boolean,
+    integer,
+    job_conditions,
+    label_selector,
+    string,
+    struct,
+    time,
+)
+from flotilla_common.api.crds.version import AGE, Column, Version
 from flotilla_common.api.documents import Json, JsonValue, mappings, member, text
-from flotilla_common.api.kinds.ephemeraljob import crd
 from flotilla_common.api.kinds.ephemeraljob.types import EphemeralJob
 from flotilla_common.api.kinds.rules import Admission, Rules
+
+_COLUMNS = (
+    Column("STATUS", "string", ".status.phase"),
+    Column("MATCH", "integer", ".status.match"),
+    Column("SUCCEED", "integer", ".status.succeeded"),
+    Column("FAILED", "integer", ".status.failed"),
+    Column("RUNNING", "integer", ".status.running"),
+    Column("WAITING", "integer", ".status.waiting"),
+    AGE,
+)
 
 _ALLOWED = frozenset(
     {
@@ -38,24 +63,47 @@ _SHARED = ("ports", "env", "envFrom", "securityContext", "command", "args", "wor
 _STAND_IN = "spec.template.spec.containers["
 
 
-check_types = partial(decoded, model=EphemeralJob)
-"""Raises ValueError if a field that Flotilla reads has a wrong type."""
+def version(name: str) -> Version:
+    """Return one version of the CRD."""
+    return Version(name, _spec_schema(), _status_schema(), _COLUMNS)
 
 
-async def validate(request: Request, tools: Tools) -> Answer:
-    """Answer with all field errors at once (400), but for stored containers, so that finalizers can be removed."""
-    document = document_of(request, check_types)
-    if request.operation == "UPDATE" and containers_of(document) == containers_of(request.old_object or {}):
-        return ALLOWED
-    return await judged(request, tools, check_types, _judge)
+def _spec_schema() -> Schema:
+    return struct(
+        "The desired state.",
+        ("selector", "template"),
+        selector=label_selector("The pods of the namespace that get the containers."),
+        replicas=integer("The maximum number of pods that get them. Default: all that match."),
+        parallelism=integer("The maximum number of pods whose containers run at once; 0 starts none. Default: 1."),
+        template=_template_schema(),
+        paused=boolean("Stops adding containers to pods. Default: false."),
+        activeDeadlineSeconds=integer("Seconds that the job may take.", bits=64),
+        ttlSecondsAfterFinished=integer("Seconds after its end that the job is deleted. Default: 1800."),
+    )
 
 
-async def _judge(write: Write, tools: Tools) -> Judgement:
-    containers = containers_of(write.document)
-    if not containers:  # a job without containers is admitted, and ends in an error
-        return Judgement()
-    verdict = await tools.template_verdict(write.namespace, stand_in(containers), [])
-    return Judgement(faults_of(write.document, own_faults(verdict.faults)), code=400)
+def _template_schema() -> Schema:
+    container = anything("An ephemeral container; name, image and both policies are needed.")
+    return struct(
+        "The containers to add.",
+        ("ephemeralContainers",),
+        ephemeralContainers=array("The containers; a pod gets all of them at once.", container),
+    )
+
+
+def _status_schema() -> Schema:
+    return struct(
+        "The observed state; all counts are pods.",
+        conditions=job_conditions("Initialized, MatchedEmpty, JobSucceeded, JobFailed, JobError."),
+        startTime=time("The time of the first reconcile."),
+        completionTime=time("The time at which it ended."),
+        phase=string("Waiting, Running, Succeeded, Failed, Paused, Error or Unknown."),
+        match=integer("Pods that match."),
+        running=integer("Pods whose containers run."),
+        succeeded=integer("Pods whose containers have all succeeded."),
+        waiting=integer("Pods whose containers wait to run."),
+        failed=integer("Pods with a container that failed."),
+    )
 
 
 def containers_of(document: Json) -> list[Json]:
@@ -127,4 +175,24 @@ def _is_set(name: str, value: JsonValue) -> bool:
     return bool(value) or (name in _POINTERS and value is not None)
 
 
-RULES = Rules(schema=crd.version, admission=Admission(validate=validate, name="ephemeraljobs", calls_old_path=True))
+check_types = partial(decoded, model=EphemeralJob)
+"""Raises ValueError if a field that Flotilla reads has a wrong type."""
+
+
+async def validate(request: Request, tools: Tools) -> Answer:
+    """Answer with all field errors at once (400), but for stored containers, so that finalizers can be removed."""
+    document = document_of(request, check_types)
+    if request.operation == "UPDATE" and containers_of(document) == containers_of(request.old_object or {}):
+        return ALLOWED
+    return await judged(request, tools, check_types, _judge)
+
+
+async def _judge(write: Write, tools: Tools) -> Judgement:
+    containers = containers_of(write.document)
+    if not containers:  # a job without containers is admitted, and ends in an error
+        return Judgement()
+    verdict = await tools.template_verdict(write.namespace, stand_in(containers), [])
+    return Judgement(faults_of(write.document, own_faults(verdict.faults)), code=400)
+
+
+RULES = Rules(schema=version, admission=Admission(validate=validate, name="ephemeraljobs", calls_old_path=True))

@@ -1,8 +1,8 @@
-"""Admission of ImagePullJobs, and rules that ImageListPullJobs share (imagepull.md §3).
+"""The API of ImagePullJobs, parts of which ImageListPullJobs share (imagepull.md §2.2, §3).
 
-Both versions have the same fields. Unset parallelism, and other members without a default, are not filled in: it stays
-visible that they are unset. A problem is the first fault, as plain text, in the order of the reference; an empty text
-means no fault.
+Both versions have the same fields; kubectl prints a message in the older one. Unset parallelism, and other members
+without a default, are not filled in: it stays visible that they are unset. A problem is the first fault, as plain text,
+in the order of the reference; an empty text means no fault.
 """
 
 import copy
@@ -13,9 +13,21 @@ from flotilla_common.api.admission.plain import decoded, defaulted, judged_at_fi
 from flotilla_common.api.admission.review import Answer, Request, denied
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.batch import ALWAYS, NEVER
+from flotilla_common.api.crds.rollout import completion_policy
+from flotilla_common.api.crds.schema import (
+    Schema,
+    int_or_string,
+    integer,
+    label_selector,
+    mapping,
+    string,
+    strings,
+    struct,
+    time,
+)
+from flotilla_common.api.crds.version import AGE, Column, Version
 from flotilla_common.api.documents import Json, ensured, fill, fill_empty, member, sequence
 from flotilla_common.api.images import ImageName
-from flotilla_common.api.kinds.imagepulljob import crd
 from flotilla_common.api.kinds.imagepulljob.types import (
     DEFAULT_BACKOFF_LIMIT,
     DEFAULT_TIMEOUT_SECONDS,
@@ -30,21 +42,70 @@ from flotilla_common.api.numbers import whole_number
 from flotilla_common.api.selectors import selector_problem
 from flotilla_common.api.versions import V1ALPHA1
 
-_read = partial(decoded, model=ImagePullJob)
+_COLUMNS = (
+    Column("TOTAL", "integer", ".status.desired"),
+    Column("ACTIVE", "integer", ".status.active"),
+    Column("SUCCEED", "integer", ".status.succeeded"),
+    Column("FAILED", "integer", ".status.failed"),
+    AGE,
+)
+_MESSAGE = Column("MESSAGE", "string", ".status.message")
 
 
-async def mutate(request: Request, tools: Tools) -> Answer:
-    """Answer with defaults, and with the finalizer for old clients."""
-    creating = request.operation == "CREATE"
-    return defaulted(request, _read, lambda it: default_pull_job(it.document, creating=creating))
+def version(name: str) -> Version:
+    """Return one version of the CRD."""
+    image = string("The image to pull, with tag or digest.")
+    spec = struct("The desired state.", ("image", "completionPolicy"), image=image, **template_schemas())
+    return Version(name, spec, _status_schema(), (*_COLUMNS, _MESSAGE) if name == "v1alpha1" else _COLUMNS)
 
 
-async def validate(request: Request, tools: Tools) -> Answer:
-    """Answer with the first fault (400), or with a change of pull secrets (403)."""
-    old = request.old_object
-    if request.operation == "UPDATE" and old and secrets_changed(request.object or {}, old):
-        return denied("spec.pullSecrets is immutable")
-    return judged_at_first(request, ImagePullJob, pull_job_problem)
+def _status_schema() -> Schema:
+    return struct(
+        "The observed state.",
+        ("desired",),
+        startTime=time("The time of the first reconcile."),
+        completionTime=time("The time at which it ended."),
+        desired=integer("Nodes that match."),
+        active=integer("Nodes that are pulling."),
+        succeeded=integer("Nodes that have the image."),
+        failed=integer("Nodes that could not pull it."),
+        message=string("The progress of the job."),
+        failedNodes=strings("The nodes that could not pull it."),
+    )
+
+
+def sandbox_config_schema() -> Schema:
+    """Return the schema of metadata for the container runtime."""
+    return struct(
+        "Metadata for the container runtime, sent with the pull request.",
+        labels=mapping("Labels."),
+        annotations=mapping("Annotations."),
+    )
+
+
+def template_schemas() -> dict[str, Schema]:
+    """Return the fields that ImageListPullJobs have too, by name."""
+    policy = struct(
+        "The limits on one node.",
+        timeoutSeconds=integer("Seconds that one attempt may take. Default: 600."),
+        backoffLimit=integer("Attempts after the first one. Default: 3."),
+    )
+    return {
+        "pullSecrets": strings("Names of secrets in the job's namespace with registry credentials."),
+        "selector": _node_selector_schema(),
+        "podSelector": label_selector("The nodes of these pods of the job's namespace; excludes selector."),
+        "parallelism": int_or_string("The maximum number of nodes that pull at once; 0 pauses. Default: 1."),
+        "pullPolicy": policy,
+        "completionPolicy": completion_policy(),
+        "sandboxConfig": sandbox_config_schema(),
+        "imagePullPolicy": string("Always or IfNotPresent. Default: IfNotPresent."),
+    }
+
+
+def _node_selector_schema() -> Schema:
+    selector = label_selector("The nodes to use, by label or by name. Default: all nodes.")
+    names = strings("Exact names of nodes; excludes labels.")
+    return selector | {"properties": selector["properties"] | {"names": names}}
 
 
 def default_pull_job(document: Json, *, creating: bool) -> Json:
@@ -164,7 +225,24 @@ def _completion_problem(spec: PullTemplate) -> str:
     return ""
 
 
+_read = partial(decoded, model=ImagePullJob)
+
+
+async def mutate(request: Request, tools: Tools) -> Answer:
+    """Answer with defaults, and with the finalizer for old clients."""
+    creating = request.operation == "CREATE"
+    return defaulted(request, _read, lambda it: default_pull_job(it.document, creating=creating))
+
+
+async def validate(request: Request, tools: Tools) -> Answer:
+    """Answer with the first fault (400), or with a change of pull secrets (403)."""
+    old = request.old_object
+    if request.operation == "UPDATE" and old and secrets_changed(request.object or {}, old):
+        return denied("spec.pullSecrets is immutable")
+    return judged_at_first(request, ImagePullJob, pull_job_problem)
+
+
 RULES = Rules(
-    schema=crd.version,
+    schema=version,
     admission=Admission(mutate=mutate, validate=validate, name="imagepulljob-v1beta1"),
 )
