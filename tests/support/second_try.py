@@ -26,8 +26,11 @@ from flotilla_cli.local.process import bound_command
 FAILURES = ("failed", "error")
 """pytest's categories: "error" is a failure of a fixture."""
 FLAKY = "flaky"
-MOST = 10
-"""Maximum number of retried tests: more failures than this are no coincidence, and nothing is retried."""
+MOST = 20
+"""Maximum number of retried tests: more failures than this are no coincidence, and nothing is retried.
+
+Tests share control planes: when one process of a plane fails, all tests that need it fail together.
+"""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
