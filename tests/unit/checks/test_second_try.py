@@ -32,7 +32,7 @@ def thing():
 def test_with_thing(thing): pass
 """
 SKIPPED = "def test_skipped():\n    if not first('skip'): pytest.skip('not today')\n    assert False\n"
-MANY = "".join(f"def test_{number}(): assert False\n" for number in range(11))
+MANY = "".join(f"def test_{number}(): assert False\n" for number in range(21))
 WORKERS = ("-n2", "--dist=loadfile")
 
 Run = Callable[..., tuple[int, str]]
@@ -92,8 +92,8 @@ def test_what_fails_twice_fails_the_run(run: Run):
 
 def test_many_failures_are_not_tried_again(run: Run):
     code, output = run(MANY)
-    assert (code, closing(output)) == (1, "11 failed, 2 passed")
-    assert "11 tests failed: too many for a second try" in output
+    assert (code, closing(output)) == (1, "21 failed, 2 passed")
+    assert "21 tests failed: too many for a second try" in output
     assert "second try, alone" not in output
 
 

@@ -27,7 +27,7 @@ CODEC = RevisionCodec(canonical=canonical_template_data, labels=template_labels,
 
 def in_place(**members: Any) -> InPlaceContext:
     """Return the context of in-place updates for a workload without hooks."""
-    values: dict[str, Any] = {"recipe": CODEC, "lifecycle": None, "gates": GATES, "server_version": "v1.33.1"}
+    values: dict[str, Any] = {"codec": CODEC, "lifecycle": None, "gates": GATES, "server_version": "v1.33.1"}
     return InPlaceContext(**(values | {"now": NOW} | members))
 
 
