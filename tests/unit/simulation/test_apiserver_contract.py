@@ -28,7 +28,7 @@ def play() -> Play:
 
 
 async def _on_a_server(loop: SimulatedLoop, exchange: Exchange) -> None:
-    """Return a simulated apiserver with the controllers that are part of the contract, and no kubelets."""
+    """Play an exchange with a simulated apiserver and the controllers of the contract, without kubelets."""
     history = History()
     server = ApiServer(SimulatedClock(loop), history)
     for manifest in manifests():
