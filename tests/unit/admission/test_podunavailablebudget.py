@@ -7,9 +7,8 @@ import pytest
 
 from flotilla_common.api.admission.review import Request
 from flotilla_common.api.kinds.podunavailablebudget.conversion import convert, to_hub
-from flotilla_common.api.kinds.podunavailablebudget.overlap import loosely_overlap
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET, PodUnavailableBudget
-from flotilla_common.api.kinds.podunavailablebudget.validation import validate
+from flotilla_common.api.kinds.podunavailablebudget.validation import loosely_overlap, validate
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.preserved import ANNOTATION
 from flotilla_webhook.tools import kind_handlers

@@ -6,20 +6,26 @@ from collections.abc import Iterable, Iterator
 from flotilla_common.api.admission.fields import Fault, invalid, not_supported, required
 from flotilla_common.api.admission.workload import share_problem
 from flotilla_common.api.documents import Json, mapping, sequence
-from flotilla_common.api.kinds.podunavailablebudget.overlap import loosely_overlap
 from flotilla_common.api.kinds.podunavailablebudget.types import (
     OPERATIONS,
     PROTECTED_REPLICAS,
     BudgetSpec,
     PodUnavailableBudget,
 )
-from flotilla_common.api.meta import IntOrString, LabelSelector, TargetRef
+from flotilla_common.api.meta import IntOrString, LabelSelector, LabelSelectorRequirement, TargetRef
 from flotilla_common.api.numbers import whole_number
 from flotilla_common.api.selectors import selector_problem
 
 _WHICH, _HOW_MANY = "spec.selector, targetRef", "spec.maxUnavailable, minAvailable"
 _PERCENT = re.compile(r"0*(100|[0-9]{1,2})%")
 _API_VERSION = re.compile(r"[^/]+(/[^/]+)?")
+
+_COMPATIBLE_OPERATORS = {
+    "Exists": {"In", "NotIn", "Exists"},
+    "NotIn": {"Exists", "DoesNotExist", "NotIn"},
+    "DoesNotExist": {"DoesNotExist", "NotIn"},
+}
+"""The operators that each operator is compatible with, for any values."""
 
 
 def validate(
@@ -123,3 +129,34 @@ def _conflict_faults(raw: Json, spec: BudgetSpec, others: Iterable[PodUnavailabl
             detail = f"pub.spec.selector is in conflict with other PodUnavailableBudget {other.metadata.name}"
             yield invalid("spec.selector", mapping(raw.get("selector")), detail)
             return
+
+
+def loosely_overlap(one: LabelSelector, other: LabelSelector) -> bool:
+    """Report whether both selectors require the same labels, and a value can satisfy both for each label.
+
+    Selectors that require different labels count as different, even if a pod could match both (§4, "Loose overlap").
+    """
+    terms, others = _by_key(one), _by_key(other)
+    return terms.keys() == others.keys() and all(_compatible(term, others[key]) for key, term in terms.items())
+
+
+def _by_key(selector: LabelSelector) -> dict[str, LabelSelectorRequirement]:
+    """Return one requirement for each key: the pair of matchLabels if there is one, else the last expression."""
+    pairs = selector.match_labels.items()
+    equal = {key: LabelSelectorRequirement(key=key, operator="In", values=[value]) for key, value in pairs}
+    return {one.key: one for one in selector.match_expressions} | equal
+
+
+def _compatible(one: LabelSelectorRequirement, other: LabelSelectorRequirement) -> bool:
+    """Report whether some value satisfies both requirements; their order does not matter."""
+    match one.operator, other.operator:
+        case "In", "In":
+            return not set(one.values).isdisjoint(other.values)
+        case "In", "Exists":
+            return True
+        case "In", "NotIn":
+            return not set(one.values) <= set(other.values)
+        case "NotIn", "In":
+            return not set(other.values) <= set(one.values)
+        case first, second:
+            return second in _COMPATIBLE_OPERATORS.get(first, ())
