@@ -1,10 +1,14 @@
-"""Connects a part of a running service to its mirror's tables, its shards, the bus and the apiserver."""
+"""Connects a part of a running service to its mirror's tables, its shards, the bus and the apiserver.
+
+It also reports objects that cannot be decoded.
+"""
 
 from collections.abc import Callable, Collection, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
+import structlog
 
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
@@ -14,11 +18,15 @@ from flotilla_common.control.controller_context import Handler, Named
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.fence import Fence
+from flotilla_common.control.journal import Journal
 from flotilla_common.control.keystate import Key
+from flotilla_common.control.objectref import ObjectRef
+from flotilla_common.control.plan import Event, Plan, Reason, State
 from flotilla_common.control.report_buffer import ReportBuffer, StatusReports
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.watches import Trigger, Watch, owner_keys
 from flotilla_common.kube.installed import is_installed
+from flotilla_common.mirror.decoder import Undecodable
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.named import Reader
 from flotilla_common.mirror.table import Table
@@ -28,6 +36,9 @@ from flotilla_common.service import Context
 
 T = TypeVar("T", bound=Object)
 M = TypeVar("M", bound=msgspec.Struct)
+
+UNDECODABLE = "Undecodable"
+"""The reason of the event, and the code on why.v1."""
 
 
 class LiveContext:
@@ -151,3 +162,20 @@ class LiveContext:
 
 def _own_key(old: Object | None, new: Object | None) -> list[Key]:
     return [obj.metadata.key for obj in (new or old,) if obj is not None]
+
+
+def report_undecodable(found: Undecodable, recorder: Recorder, journal: Journal, shards: Shards) -> None:
+    """Report a decoding error of an object, if this replica serves it: an event, a reason on the bus, a log line.
+
+    Such an object is in no plan: it is ignored until it changes, and other objects are not affected. The decoder's
+    message names the field: `… - at `$.spec.replicas``.
+    """
+    if not shards.owns(found.namespace, found.name):
+        return
+    subject = ObjectRef(found.resource, found.namespace, found.name, found.uid, found.version)
+    text = f"nothing is done until it is changed: cannot read it: {found.error}"
+    structlog.get_logger().warning(
+        "undecodable object", object=subject.key, kind=found.resource.kind, error=found.error
+    )
+    recorder.record(subject, Event(UNDECODABLE, text, warning=True))
+    journal.why(subject, Plan(reasons=(Reason(State.STUCK, UNDECODABLE, text),)), trace="")

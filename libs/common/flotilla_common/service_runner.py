@@ -17,7 +17,7 @@ from flotilla_common.bus.permissions import service_permissions
 from flotilla_common.bus.streams import keep_streams
 from flotilla_common.bus.subjects import RECORDS
 from flotilla_common.clock import follow_clock
-from flotilla_common.control import metrics, undecodable
+from flotilla_common.control import metrics
 from flotilla_common.control.controller import Controller, Snapshot
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
@@ -31,7 +31,7 @@ from flotilla_common.control.replay_controller import Planning
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.spec import Component, ControllerSpec, Gatherer, Responder
 from flotilla_common.kube.installed import until_installed
-from flotilla_common.live import LiveContext
+from flotilla_common.live import LiveContext, report_undecodable
 from flotilla_common.mirror.decoder import OnUndecodable, Undecodable
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.service import Context, Service
@@ -173,7 +173,7 @@ class ServiceRunner:
             live_context.enqueue_changed(spec.primary)
         for watch in spec.watches:
             live_context.enqueue_owners(watch)
-        report = partial(undecodable.report, recorder=recorder, journal=self._journal, shards=self.shards)
+        report = partial(report_undecodable, recorder=recorder, journal=self._journal, shards=self.shards)
         self.mirror.on_undecodable(spec.resource, report)
         keys = live_context.table(spec.primary).keys if spec.keys is None else partial(spec.keys, gatherer)
         self._served.append(_Served(spec, controller, keys, report))

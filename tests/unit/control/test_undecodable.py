@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
-from flotilla_common.control import undecodable
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.shards import Shards
+from flotilla_common.live import report_undecodable
 from flotilla_common.mirror.decoder import ObjectDecoder, Undecodable
 from flotilla_common.mirror.table import Table
 from tests.unit.control.fakes import ManualClock, NoChance, ScriptedApi, SilentBus
@@ -87,7 +87,7 @@ async def report(*, leading: bool) -> tuple[ScriptedApi, SilentBus]:
         await shards.tick()
         await asyncio.gather(*([shards._taking] if shards._taking else []))
     recorder = Recorder(api, clock, NoChance(), "cloneset-controller")
-    undecodable.report(UNREADABLE, recorder, Journal(bus, clock, "cloneset", "r"), shards)  # type: ignore[arg-type]
+    report_undecodable(UNREADABLE, recorder, Journal(bus, clock, "cloneset", "r"), shards)  # type: ignore[arg-type]
     await recorder.flush()
     return api, bus
 
