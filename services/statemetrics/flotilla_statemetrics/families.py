@@ -3,14 +3,16 @@
 All metrics are gauges. The families of a kind are a table in `kinds/`, built from the few forms in this module.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
-from flotilla_statemetrics.labels import converted
 
 T = TypeVar("T", bound=Object)
 
@@ -20,6 +22,12 @@ Series = tuple[Labels, int]
 
 STATUSES = ("true", "false", "unknown")
 """The statuses of a condition: it has one series for each."""
+
+MOST_LABELS = 100
+"""The limit of labels per object; the first ones by key are used."""
+
+_UNFIT = re.compile(r"[^a-zA-Z0-9_]")
+_HUMP = re.compile(r"([a-z0-9])([A-Z])")
 
 
 class Family(msgspec.Struct, Generic[T], frozen=True):
@@ -82,7 +90,7 @@ def object_labels(name: str) -> Family[Any]:
     """Return a family with the labels of objects."""
 
     def read(obj: Object) -> Iterator[Series]:
-        yield converted(obj.metadata.labels), 1
+        yield prometheus_labels(obj.metadata.labels), 1
 
     return Family(name, "Kubernetes labels converted to Prometheus labels.", read)
 
@@ -106,3 +114,36 @@ class Condition(Protocol):
 
     @property
     def status(self) -> str: ...
+
+
+@lru_cache(maxsize=4096)  # objects of a cluster share the keys of their labels
+def _prometheus_name(key: str) -> str:
+    """Return the Prometheus name of a label key."""
+    return "label_" + _HUMP.sub(r"\1_\2", _UNFIT.sub("_", key)).lower()
+
+
+def prometheus_labels(labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield (name, value) of each label, sorted by label key, by the rules of kube-state-metrics.
+
+    `app.kubernetes.io/name` becomes `label_app_kubernetes_io_name`, and `teamName` becomes `label_team_name`. If two
+    labels get the same name, both get a number: `label_a_b_conflict1`, `label_a_b_conflict2`.
+    """
+    keys = sorted(labels)[:MOST_LABELS]
+    wanted = Counter(map(_prometheus_name, keys))
+    taken = {name for name, count in wanted.items() if count == 1}
+    numbers: Counter[str] = Counter()
+    for key in keys:
+        name = _prometheus_name(key)
+        if wanted[name] > 1:
+            name = _free(name, numbers, taken)
+            taken.add(name)
+        yield name, labels[key]
+
+
+def _free(name: str, numbers: Counter[str], taken: set[str]) -> str:
+    """Return the next numbered name that no other label has."""
+    while True:
+        numbers[name] += 1
+        numbered = f"{name}_conflict{numbers[name]}"
+        if numbered not in taken:
+            return numbered

@@ -17,7 +17,7 @@ from flotilla_common.control import metrics as control
 from flotilla_common.kube import client
 from flotilla_common.mirror import mirror
 from flotilla_nodeagent import metrics as nodeagent
-from flotilla_statemetrics.catalogue import KINDS
+from flotilla_statemetrics.app import KINDS
 from flotilla_watcher import metrics as watcher
 from flotilla_webhook.metrics import process_metrics
 from tests.testkit.documents import Json

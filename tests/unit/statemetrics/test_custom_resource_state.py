@@ -5,7 +5,7 @@ import yaml
 
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.kind import Kind
-from flotilla_statemetrics.catalogue import KINDS
+from flotilla_statemetrics.app import KINDS
 from flotilla_statemetrics.families import AnyKind
 from flotilla_statemetrics.kinds.statefulsets import ADVANCED_STATEFUL_SETS
 from tests.support.custom_resource_state import FOLDER, RESOURCES, configured, series_of

@@ -6,13 +6,12 @@ from flotilla_cli.services import controller_of
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.table import Table
-from flotilla_statemetrics.catalogue import KINDS, RESOURCES
+from flotilla_statemetrics.app import KINDS, RESOURCES
 from flotilla_statemetrics.exposition import MOST_CHARACTERS, MOST_SERIES, text_of
-from flotilla_statemetrics.families import AnyKind
+from flotilla_statemetrics.families import MOST_LABELS, AnyKind, prometheus_labels
 from flotilla_statemetrics.kinds.clonesets import CLONE_SETS
 from flotilla_statemetrics.kinds.daemonsets import DAEMON_SETS
 from flotilla_statemetrics.kinds.workloadspreads import WORKLOAD_SPREADS
-from flotilla_statemetrics.labels import MOST_LABELS, converted
 from tests.support.hostile.amount import amount
 from tests.support.hostile.stored import Stored
 from tests.support.timing import measured
@@ -41,11 +40,11 @@ MOST_BYTES = 400_000
     ],
 )
 def test_labels_get_names_that_prometheus_takes(labels: dict[str, str], expected: dict[str, str]) -> None:
-    assert dict(converted(labels)) == expected
+    assert dict(prometheus_labels(labels)) == expected
 
 
 def test_thousands_of_labels_cost_as_much_as_a_hundred() -> None:
-    found = list(converted({f"label-{number:05}": "x" for number in range(5000)}))
+    found = list(prometheus_labels({f"label-{number:05}": "x" for number in range(5000)}))
     assert len(found) == MOST_LABELS
     assert found[0] == ("label_label_00000", "x")
 

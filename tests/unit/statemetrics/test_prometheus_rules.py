@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from flotilla_common.api.kinds import catalogue
-from flotilla_statemetrics.catalogue import KINDS
+from flotilla_statemetrics.app import KINDS
 from tests.testkit.documents import Json
 from tests.unit.chart.test_monitoring import LABELS, parts
 
