@@ -16,15 +16,16 @@ import structlog
 from flotilla_common.api.admission.review import Answer, error
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, member, text, typed
-from flotilla_common.api.errors import ApiError, Unreachable
+from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
 from flotilla_common.api.kinds.podunavailablebudget.types import (
     DELETE_GATE,
     POD_UNAVAILABLE_BUDGET,
     UPDATE_GATE,
     PodUnavailableBudget,
 )
-from flotilla_common.api.meta import ObjectMeta
+from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.podrules import PodRule
+from flotilla_common.api.resources import NAMESPACE
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
@@ -37,7 +38,6 @@ from flotilla_webhook.budget_rules import going_rule, updated_rule
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.ledger import Gone, Ledger
 from flotilla_webhook.pod_checks import EVICT, UPDATE, Check, CheckResult, PodChange
-from flotilla_webhook.terminating_namespaces import TerminatingNamespaces
 
 TOLD_APART = 64
 """Limit of the budgets that are named in the rules: each of them makes the configuration longer."""
@@ -193,6 +193,30 @@ class Budgets:
 
     def _kept(self) -> Iterable[tuple[tuple[str, str], BudgetBooking]]:
         return ((key, one) for key, one in self._bookings.items() if one.busy or self.cache.get(*key) is not None)
+
+
+class TerminatingNamespaces:
+    """Reads in progress of whether namespaces are being deleted. Concurrent requests share a read."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._reading: dict[str, asyncio.Task[bool]] = {}  # by namespace
+
+    async def is_terminating(self, namespace: str) -> bool:
+        """Report whether the namespace is being deleted or is gone; False if it cannot be read."""
+        reading = self._reading.get(namespace)
+        if reading is None:
+            reading = self._reading[namespace] = asyncio.create_task(self._read(namespace))
+            reading.add_done_callback(lambda _: self._reading.pop(namespace, None))
+        return await asyncio.shield(reading)
+
+    async def _read(self, name: str) -> bool:
+        try:
+            body = await found_or_none(self._api.get(NAMESPACE, "", name))
+        except (ApiError, Unreachable) as failure:
+            _log.warning("cannot read a namespace", name=name, why=str(failure))
+            return False
+        return body is None or metadata_of(body).deletion_timestamp is not None
 
 
 class _Named(msgspec.Struct):
