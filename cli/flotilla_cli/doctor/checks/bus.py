@@ -22,7 +22,7 @@ FULL = 0.85
 """Share of the storage that may be used without a warning."""
 
 _START = "start it: an empty disk is fine, its content is created again (`flotilla up`, its pods, its log)"
-_USERS = "give the servers users (docs/bus.md#who-may-say-and-hear-what)"
+_USERS = "give the servers users (docs/bus.md#permissions)"
 
 SILENT_SECONDS = 20.0
 """The watcher repeats a marker every five seconds; a lease takes up to fifteen to change hands."""
