@@ -251,9 +251,9 @@ async def _tricks(intruder: Intruder, bus: NatsBus) -> None:
         await intruder.ask("DIRECT.GET.act", last, target)
         sending = {"stream_name": "act", "config": {"deliver_subject": target, "deliver_policy": "last"}}
         for verb in ("CONSUMER.CREATE.act", "CONSUMER.CREATE.act.mine", "CONSUMER.CREATE.act.mine.>"):
-            assert "could send to anybody" in (await intruder.answer(verb, sending))["error"]["description"]
+            assert "has to be an inbox of this user" in (await intruder.answer(verb, sending))["error"]["description"]
         durable = await intruder.answer("CONSUMER.DURABLE.CREATE.act.mine", sending)
-        assert "only reads" in durable["error"]["description"]
+        assert "read-only" in durable["error"]["description"]
     config = {"name": "others", "ack_policy": "explicit", "inactive_threshold": 60 * 10**9}
     request = msgspec.json.encode({"stream_name": "act", "config": config})
     await bus.request("$JS.API.CONSUMER.CREATE.act.others", request, 5)

@@ -13,7 +13,7 @@ from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.nats import NatsServer
 from flotilla_dev.cluster.provision import provide
 
-REFUSED = ("permissions violation", "only reads", "could send to anybody", "not this user's own")
+REFUSED = ("permissions violation", "read-only", "has to be an inbox of this user", "not this user's own")
 """Words of a refusal, by the server or by the watcher."""
 
 

@@ -180,12 +180,13 @@ def _isnt(key: str, *values: str) -> Json:
 
 
 def node(index: int, zones: int = 3) -> Json:
-    """Return a fake node as its kubelet would register it: 8 cores, 32 GiB, 500 pods, in one of `zones` zones.
+    """Return a fake node as its kubelet would register it: 8 cores, 32 GiB, 5,000 pods, in one of `zones` zones.
 
-    It is small enough that even pods without requests count: the scheduler spreads them over such nodes.
+    It is small enough that even pods without requests count: the scheduler spreads them over such nodes. Its number of
+    pods is no limit: hundreds of tests share three nodes, and leave their pods.
     """
     name = f"node-{index}"
-    room = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "1Ti", "pods": "500"}
+    room = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "1Ti", "pods": "5000"}
     return {
         "apiVersion": "v1",
         "kind": "Node",

@@ -50,7 +50,7 @@ def test_a_node_speaks_only_for_itself_and_revives_nothing(space: PullSpace):
     end = datetime.now(UTC).replace(microsecond=0)
     entry = TagStatus(tag="forged", phase=FAILED, version=0, completion_time=end, message="m")
     status = NodeImageStatus(image_statuses={"nginx": ImageStatus(tags=[entry])})
-    assert "may not speak" in space.agents.report(other, node, NodeImageReport(uid=uid, status=status)).why
+    assert "may not report" in space.agents.report(other, node, NodeImageReport(uid=uid, status=status)).why
     assert "no object with uid" in space.agents.report(node, node, NodeImageReport(uid="other", status=status)).why
     assert phase(space, node, "nginx", "forged") == "Pulling"
     answer = space.agents.report(node, node, NodeImageReport(uid=uid, status=status))

@@ -79,7 +79,7 @@ def test_reports_that_do_not_count(game: Game):
     game.space.apply(marker())
     game.observed(matchedPods=1)
     said = statuses(game.space.pods, p__m__idle=(OK, ""))
-    assert "may not speak" in game.send(said, sender="node-1").why
+    assert "may not report" in game.send(said, sender="node-1").why
     assert "no object with uid" in game.send(said, uid="other").why
     assert "no state" in game.send(statuses(game.space.pods, p__m__idle=("Maybe", ""))).why
     assert game.send(statuses(game.space.pods, p__m__other=(OK, ""))).accepted

@@ -90,8 +90,8 @@ def test_a_budget_that_is_used_up(space: Workspace) -> None:
     space.until(lambda: len(ready(space)) == 3)
     first, second, _ = ready(space)
     space.set_finalizers(first, "test.example/stay")
-    space.kubectl("delete", "pod", first, "--wait=false")
-    said = space.refused("delete", "pod", second)
+    # Both at once: the CloneSet replaces the first pod within a second.
+    said = space.refused("delete", "pod", first, second, "--wait=false")
     assert REFUSED in said
     assert "2 of 3 pods are available and 2 must be" in said
     space.kubectl("delete", "pod", first, "--wait=false")

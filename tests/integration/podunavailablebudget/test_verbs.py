@@ -19,7 +19,7 @@ def test_who_took_budget_and_who_was_refused(space: Workspace, shared: Fleet, tm
     assert not remove(space, "b")[0]
     assert not evict(space, "b")[0]
     allows(space, 0, currentAvailable=2)
-    assert "it may not go now: 2 of 3 pods are available" in flotilla.run("explain", "pod", "b")
+    assert "it may not be disrupted now: 2 of 3 pods are available" in flotilla.run("explain", "pod", "b")
     assert "no budget is left: 2 of 3 pods available" in flotilla.run("explain", "pub", "pub")
     assert "0 more may become unavailable" in flotilla.run("get", "pub", "pub")
     story = flotilla.run("history", "pub", "pub")

@@ -167,7 +167,7 @@ def test_scale(space: Workspace):
 
 
 def test_explain(space: Workspace):
-    assert "Ordinals that no pod gets." in space.kubectl("explain", "asts.spec.reserveOrdinals")
+    assert "Ordinals that pods must not have." in space.kubectl("explain", "asts.spec.reserveOrdinals")
     said = space.refused("explain", "asts.spec.reserveOrdinals", "--api-version=apps.kruise.io/v1alpha1")
     assert 'field "reserveOrdinals" does not exist' in said
     assert "never changes" in space.kubectl("explain", "persistentpodstates.spec.targetRef").lower()

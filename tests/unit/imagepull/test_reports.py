@@ -42,7 +42,7 @@ async def test_a_report_is_answered_when_the_status_says_it() -> None:
 @pytest.mark.parametrize(
     ("sender", "report", "why"),
     [
-        pytest.param(Sender("n2", "", "n1"), said(), "node n2 may not speak for n1", id="another's"),
+        pytest.param(Sender("n2", "", "n1"), said(), "node n2 may not report for n1", id="another's"),
         pytest.param(HERE, said("Odd"), "nginx:1.25: there is no phase 'Odd'", id="no status"),
         pytest.param(HERE, NodeImageReport(uid="earlier"), "there is no object with uid earlier", id="an earlier one"),
         pytest.param(

@@ -165,7 +165,7 @@ def own_image(sender: Sender) -> Key:
 def refusal(sender: Sender, report: NodeImageReport) -> str:
     """Return why the report is rejected, independent of the NodeImage (nodeagent.md §3.6), or ""."""
     if sender.name != sender.node:
-        return f"node {sender.node} may not speak for {sender.name}"
+        return f"node {sender.node} may not report for {sender.name}"
     return report_problem(report.status)
 
 
