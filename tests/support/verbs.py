@@ -24,7 +24,7 @@ class Verbs:
         reply = subprocess.run(
             line, input=stdin, capture_output=True, text=True, timeout=60, check=False, env=self._env
         )
-        assert reply.returncode in codes, reply.stderr
+        assert reply.returncode in codes, reply.stdout + reply.stderr
         return reply.stdout
 
     def replayed(self, folder: Path, kind: str, name: str) -> str:

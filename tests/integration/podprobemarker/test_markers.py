@@ -81,7 +81,7 @@ def test_reports_that_do_not_count(game: Game):
     said = statuses(game.space.pods, p__m__idle=(OK, ""))
     assert "may not report" in game.send(said, sender="node-1").why
     assert "no object with uid" in game.send(said, uid="other").why
-    assert "no state" in game.send(statuses(game.space.pods, p__m__idle=("Maybe", ""))).why
+    assert "unknown state" in game.send(statuses(game.space.pods, p__m__idle=("Maybe", ""))).why
     assert game.send(statuses(game.space.pods, p__m__other=(OK, ""))).accepted
     game.shows("p", "", "", {}, {})
     game.say(p__m__idle=(OK, "é" * 600))
