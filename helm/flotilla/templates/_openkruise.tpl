@@ -43,7 +43,7 @@ tolerations: {{ .Values.manager.tolerations | default $older.tolerations | defau
 {{- define "flotilla.checkOriginal" -}}
 {{- with include "flotilla.originalManager" . }}
 {{- if int (dig "spec" "replicas" 1 (fromJson .)) }}
-{{- fail "OpenKruise works on this cluster: flotilla adopt takes it over first (docs/taking-over.md)" }}
+{{- fail "OpenKruise is running on this cluster: run flotilla adopt first (docs/taking-over.md)" }}
 {{- end }}
 {{- end }}
 {{- end }}
