@@ -13,7 +13,7 @@ from flotilla_cli.connection import connected, open_bus, reported, required_nats
 from flotilla_cli.heartbeats import LISTEN_SECONDS
 from flotilla_cli.options import bus_option
 from flotilla_cli.output import Screen
-from flotilla_cli.services import installed, load
+from flotilla_cli.services import installed, load, usual
 from flotilla_common.clock import SystemClock
 
 
@@ -32,9 +32,15 @@ def bus(nats: str, seconds: float, watch: bool, everything: bool, output: str | 
         asyncio.run(_bus(url, seconds, Screen(json=output == "json"), watch=watch, everything=everything))
 
 
+def expected() -> list[str]:
+    """Return the services that should have a heartbeat on the bus: those that run by default and use it."""
+    found = installed()
+    return [name for name in usual() if load(found[name]).permissions is not None]
+
+
 async def _bus(url: str, seconds: float, screen: Screen, *, watch: bool, everything: bool) -> None:
     clock = SystemClock()
-    services = [name for name, point in installed().items() if load(point).permissions is not None]
+    services = expected()
     async with open_bus(url) as opened:
         await connected(opened, clock)
         with screen:

@@ -11,6 +11,7 @@ from flotilla_cli.bus.gather import Beat, Large, Look, Marked, Share, Traffic
 from flotilla_cli.bus.render import render, size
 from flotilla_cli.bus.streams import Consumer, Stream
 from flotilla_cli.bus.view import BEHIND, View, view
+from flotilla_cli.commands.bus import expected
 from flotilla_cli.output import plain
 from flotilla_common.bus.interface import Message
 from flotilla_common.bus.subjects import Marker
@@ -138,3 +139,8 @@ def test_traffic_is_counted_by_stream_and_by_what_it_is_about() -> None:
     }
     assert traffic.bytes_by_stream.keys() == {PODS, "act", "why", "node_nodeimages"}
     assert traffic.bytes_by_stream["why"] == len("why.v1.clonesets.shop.web") + 10 + len("opADDED")
+
+
+def test_services_that_run_on_demand_need_no_heartbeat() -> None:
+    assert {"watcher", "webhook"} <= set(expected())
+    assert not {"statemetrics", "nodeagent"} & set(expected())
