@@ -57,7 +57,7 @@ class LiveView:
         self._arounds: Mapping[str, Around] = {}  # of the pods that were read in context
         self.why: Why | None = None
         self.changed = asyncio.Event()
-        self.trouble = ""  # why it may be out of date; empty when it is not
+        self._troubles: dict[Resource, str] = {}  # by the resource that cannot be followed
 
     async def load(self) -> None:
         """Read everything once. Raises ApiError (404 when there is no such object), Unreachable."""
@@ -70,7 +70,8 @@ class LiveView:
     async def keep(self) -> None:
         """Follow all changes until cancelled. Raises ObjectGone when the object is deleted."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._reflector(self._kind.resource, _ObjectSink(self), self._name).run())
+            sink = _ObjectSink(self, self._kind.resource)
+            group.create_task(self._reflector(self._kind.resource, sink, self._name).run())
             for resource in self._dependents:
                 group.create_task(self._reflector(resource, _DependentSink(self, resource)).run())
             group.create_task(self._keep_looking())
@@ -179,10 +180,15 @@ class LiveView:
         self._dependents[resource].pop(name, None)
         self.changed.set()
 
-    def set_trouble(self, trouble: str) -> None:
-        """Show why the view may be out of date; empty when it is not."""
-        if trouble != self.trouble:
-            self.trouble = trouble
+    @property
+    def trouble(self) -> str:
+        """Return why the view may be out of date; empty when it is not."""
+        return next(filter(None, self._troubles.values()), "")
+
+    def set_trouble(self, resource: Resource, trouble: str) -> None:
+        """Store why a resource cannot be followed; empty when it can."""
+        if trouble != self._troubles.get(resource, ""):
+            self._troubles[resource] = trouble
             self.changed.set()
 
     def take(self, resource: Resource, raw: msgspec.Raw) -> None:
@@ -204,8 +210,9 @@ class LiveView:
 class _ObjectSink:
     """Receives the versions of the object itself."""
 
-    def __init__(self, view: LiveView) -> None:
+    def __init__(self, view: LiveView, resource: Resource) -> None:
         self._view = view
+        self._resource = resource
         self._exists = False
 
     async def listing(self) -> None:
@@ -228,7 +235,7 @@ class _ObjectSink:
         """Ignore versions."""
 
     def state(self, trouble: str) -> None:
-        self._view.set_trouble(trouble)
+        self._view.set_trouble(self._resource, trouble)
 
 
 class _DependentSink:
@@ -259,7 +266,7 @@ class _DependentSink:
         """Ignore versions."""
 
     def state(self, trouble: str) -> None:
-        self._view.set_trouble(trouble)
+        self._view.set_trouble(self._resource, trouble)
 
 
 def _followed(kind: KindView) -> Iterator[Resource]:
