@@ -19,8 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from flotilla_cli.local.paths import write_private
-from flotilla_cli.local.state import HOST
+from flotilla_cli.local import HOST, write_private
 from flotilla_common.clock import Clock
 
 LIFETIME = timedelta(days=3650)

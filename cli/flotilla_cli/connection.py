@@ -2,7 +2,7 @@
 
 The cluster: `--kubeconfig`, KUBECONFIG, the local set of `flotilla up`, then the places where kubectl looks. The bus:
 `--nats`, FLOTILLA_NATS, the local set that the kubeconfig belongs to, the `flotilla run` for the same kubeconfig. A
-local set records both in `set.json` in its state folder, `flotilla run` in `bus_registry`.
+local set records both in `set.json` in its state folder, `flotilla run` in a note (`local`).
 """
 
 import asyncio
@@ -14,11 +14,14 @@ from pathlib import Path
 import click
 import msgspec
 
-from flotilla_cli import bus_registry
-from flotilla_cli.local import state
-from flotilla_cli.local.errors import ClusterError
-from flotilla_cli.local.paths import default_state_dir
-from flotilla_cli.local.state import LocalCluster
+from flotilla_cli.local import (
+    ClusterError,
+    LocalCluster,
+    bus_by_kubeconfig,
+    bus_by_url,
+    default_state_dir,
+    read_cluster,
+)
 from flotilla_common import logs
 from flotilla_common.bus import readonly
 from flotilla_common.bus.interface import BusError
@@ -57,7 +60,7 @@ def target_of(kubeconfig: str, context: str) -> Target:
     """Return the cluster that these options mean."""
     named = kubeconfig or os.environ.get("KUBECONFIG")
     if not named:
-        found = state.read(default_state_dir())
+        found = read_cluster(default_state_dir())
         named = found.kubeconfig if found else ""
     return Target(named, context)
 
@@ -74,7 +77,7 @@ def nats_url_of(option: str, kubeconfig: str = "") -> str:
     found = set_of(kubeconfig)
     if found and not found.bare:
         return found.nats
-    noted = bus_registry.by_kubeconfig(_named(kubeconfig))
+    noted = bus_by_kubeconfig(_named(kubeconfig))
     return noted.nats_url if noted else ""
 
 
@@ -89,7 +92,7 @@ def required_nats_url(option: str) -> str:
 def set_of(kubeconfig: str) -> LocalCluster | None:
     """Return the local set that this kubeconfig belongs to; the default set if none is named."""
     named = _named(kubeconfig)
-    return _set_beside(Path(named)) if named else state.read(default_state_dir())
+    return _set_beside(Path(named)) if named else read_cluster(default_state_dir())
 
 
 def _named(kubeconfig: str) -> str:
@@ -103,7 +106,7 @@ def bus_target_of(url: str, kubeconfig: str = "") -> BusTarget:
     """
     creds, authority = os.environ.get("FLOTILLA_NATS_CREDS", ""), os.environ.get("FLOTILLA_NATS_CA", "")
     found = set_of(kubeconfig)
-    known = found if found and found.nats == url else bus_registry.by_url(url)
+    known = found if found and found.nats == url else bus_by_url(url)
     return BusTarget(url, creds or (known.nats_creds if known else ""), authority or (known.nats_ca if known else ""))
 
 
@@ -120,7 +123,7 @@ def namespace_of(option: str, target: Target) -> str:
 def _set_beside(kubeconfig: Path) -> LocalCluster | None:
     """Return the local set that wrote this kubeconfig, or None."""
     try:
-        found = state.read(kubeconfig.absolute().parent)
+        found = read_cluster(kubeconfig.absolute().parent)
     except (ClusterError, OSError):
         return None  # not a state folder of ours
     return found if found and Path(found.kubeconfig) == kubeconfig.absolute() else None

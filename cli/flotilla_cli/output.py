@@ -1,12 +1,22 @@
-"""Prints drawings in colours for a terminal, as text for a pipe, or as JSON."""
+"""Prints drawings, ages, and the progress of steps.
+
+Drawings are in colours on a terminal, text in a pipe, or JSON. Progress goes to standard error: a spinner with the
+elapsed time on a terminal, plain lines elsewhere.
+"""
 
 import io
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from datetime import datetime
 
 import click
 import msgspec
 from rich.console import Console, RenderableType
 from rich.live import Live
+from rich.status import Status
+
+from flotilla_common.clock import Clock
 
 PLAIN_WIDTH = 4000
 """Columns of plain text: nothing is cut or wrapped in a pipe."""
@@ -63,3 +73,68 @@ class Screen:
 
     def _text(self, draw: Callable[[], RenderableType], data: object) -> str:
         return msgspec.json.encode(data).decode() + "\n" if self._json else plain(draw())
+
+
+def span(seconds: float) -> str:
+    """Format a duration as `90s`, `12m`, `5h` or `3d`; never negative."""
+    whole = max(int(seconds), 0)
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if whole >= 2 * size:
+            return f"{whole // size}{unit}"
+    return f"{whole}s"
+
+
+def age(since: datetime | None, now: datetime) -> str:
+    """Format the time since then; `-` if it is not known."""
+    return "-" if since is None else span((now - since).total_seconds())
+
+
+Say = Callable[[str], None]
+REPEAT = 10.0  # seconds
+FIGURES = re.compile(r"\d[\d,.]*")
+
+
+class Progress:
+    """The steps of one command; each ends with a line that has its title and its duration."""
+
+    def __init__(self, clock: Clock, console: Console | None = None) -> None:
+        self._clock = clock
+        self._console = console or Console(stderr=True, highlight=False)
+
+    @contextmanager
+    def step(self, title: str) -> Generator[Say]:
+        """Show one step; call the yielded function with its details."""
+        started = self._clock.monotonic()
+        if self._console.is_terminal:
+            with self._console.status(title) as spinner:
+                yield self._spinning(spinner, title)
+        else:
+            self._console.print(f"{title} …", markup=False)
+            yield self._lines()
+        elapsed = self._clock.monotonic() - started
+        self._console.print(f"[green]✓[/] {title} [dim]({elapsed:.1f} s)[/]", soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """Print a line on its own."""
+        self._console.print(text, markup=False, soft_wrap=True)
+
+    def _lines(self) -> Say:
+        """Return a function that prints lines; one that differs only in its figures is repeated rarely."""
+        last_words, last_at = "", 0.0
+
+        def say(detail: str) -> None:
+            nonlocal last_words, last_at
+            words, now = FIGURES.sub("", detail), self._clock.monotonic()
+            if words != last_words or now - last_at > REPEAT:
+                last_words, last_at = words, now
+                self._console.print(f"  {detail}", markup=False, soft_wrap=True)
+
+        return say
+
+    def _spinning(self, spinner: Status, title: str) -> Say:
+        started = self._clock.monotonic()
+
+        def say(detail: str) -> None:
+            spinner.update(f"{title}: {detail} ({self._clock.monotonic() - started:.0f} s)")
+
+        return say

@@ -1,6 +1,6 @@
-"""Records that services publish: of each write on act.v1, and of the last plan of an object on why.v1."""
+"""Records that services publish: of each write on act.v1, of the last plan of an object on why.v1, and heartbeats."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import TypeVar
 
@@ -9,10 +9,17 @@ import msgspec
 from flotilla_common.api.documents import Json
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
-from flotilla_common.bus.interface import Bus
+from flotilla_common.bus.heartbeat import HEARTBEAT_SECONDS, NODE_AGENT, Heartbeat
+from flotilla_common.bus.interface import Bus, Follow, Message
+from flotilla_common.bus.subjects import untoken
 from flotilla_common.control.plan import Reason
 
 Record = TypeVar("Record", "Act", "Why")
+
+LISTEN_SECONDS = HEARTBEAT_SECONDS + 1.0
+"""Seconds until each replica has sent a heartbeat; no stream keeps them."""
+
+_decode_heartbeat = msgspec.json.Decoder(Heartbeat).decode
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -105,3 +112,21 @@ async def last_why(bus: Bus, resource: Resource, namespace: str, name: str) -> W
     """Return the last published record of an object, or None. Raises BusError."""
     message = await bus.get_last(subjects.WHY_STREAM.name, subjects.why(resource, namespace, name))
     return None if message is None else decoded(message.data, Why)
+
+
+async def listen(bus: Bus, hear: Callable[[Heartbeat], object], service: str = "*") -> Follow:
+    """Pass on each heartbeat, with the sender of its subject: the bus lets no user publish on another's subject.
+
+    Heartbeats of a release with another format are left out.
+    """
+
+    def take(message: Message) -> None:
+        _, _, sender, replica = message.subject.split(".", 3)
+        try:
+            beat = _decode_heartbeat(message.data)
+        except msgspec.MsgspecError:
+            return
+        own = untoken(replica) if sender == NODE_AGENT else beat.replica
+        hear(msgspec.structs.replace(beat, service=sender, replica=own))
+
+    return await bus.subscribe(f"heartbeat.v1.{service}.*", take)

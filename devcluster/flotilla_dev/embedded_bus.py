@@ -1,7 +1,7 @@
 """The bus of `flotilla run` without `--nats`: a nats-server that is restarted if it dies, and ends with the command.
 
 With `--nats-listen` node agents reach it from other machines. Then it keeps its users between runs, so that credentials
-of nodes stay valid. Other commands find it and its credentials by a note (`bus_registry`).
+of nodes stay valid. Other commands find it and its credentials by a note (`flotilla_cli.local`).
 """
 
 import asyncio
@@ -19,10 +19,7 @@ from urllib.parse import urlsplit
 import click
 import structlog
 
-from flotilla_cli.bus_registry import NotedBus, absolute, noted
-from flotilla_cli.local.errors import ClusterError
-from flotilla_cli.local.process import is_alive
-from flotilla_cli.local.state import HOST
+from flotilla_cli.local import HOST, ClusterError, NotedBus, absolute_kubeconfig, is_alive, noted_bus
 from flotilla_common.settings import Settings
 from flotilla_dev.cluster.nats import ANY, NatsServer, start_nats
 from flotilla_dev.cluster.paths import default_bus_dir
@@ -54,7 +51,7 @@ def embedded_bus(settings: Settings, program: Callable[[str], Path] | None = Non
         )
         server = stack.enter_context(_kept(start))
         reach = {"nats_url": server.url, "nats_creds": server.credentials, "nats_ca": server.authority}
-        stack.enter_context(noted(NotedBus(**reach, kubeconfig=absolute(settings.kubeconfig))))
+        stack.enter_context(noted_bus(NotedBus(**reach, kubeconfig=absolute_kubeconfig(settings.kubeconfig))))
         yield dataclasses.replace(settings, **reach)
 
 

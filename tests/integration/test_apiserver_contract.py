@@ -9,7 +9,7 @@ from itertools import count
 import aiohttp
 import pytest
 
-from flotilla_cli.local.state import HOST
+from flotilla_cli.local import HOST
 from flotilla_common.api.crds import manifests
 from flotilla_common.api.resources import CONFIG_MAP, CRD, NAMESPACE, Resource
 from flotilla_common.clock import SystemClock

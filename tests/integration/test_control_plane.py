@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.local.process import is_alive
+from flotilla_cli.local import is_alive
 from flotilla_dev.cluster.processes import marked
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.testkit.manifests import manifest

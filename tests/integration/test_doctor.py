@@ -18,7 +18,7 @@ import pytest_asyncio
 
 from flotilla_cli.doctor.finding import UNWELL, WELL
 from flotilla_cli.install.rbac import NAMESPACE
-from flotilla_cli.local.state import HOST
+from flotilla_cli.local import HOST
 from flotilla_common.api.documents import Json
 from flotilla_common.bus import subjects
 from flotilla_common.bus.heartbeat import NODE_AGENT, VERSION

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from flotilla_cli.bus_users import credentials_of
+from flotilla_cli.bus_server import credentials_of
 from flotilla_cli.certificates import own_names
 from flotilla_cli.connection import connected, nats_url_of, open_bus
 from flotilla_cli.main import main

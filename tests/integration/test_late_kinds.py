@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_cli.local.process import is_alive
+from flotilla_cli.local import is_alive
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import SERVICES, fleet, install
 from tests.support.workspace import cloneset

@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from flotilla_cli.local.state import HOST
+from flotilla_cli.local import HOST
 from flotilla_common.api.crds import definition
 from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.api.preserved import ANNOTATION

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from nats.aio.client import Client
 
-from flotilla_cli.bus_users import authorization, new_user
+from flotilla_cli.bus_server import authorization, new_user
 from flotilla_cli.services import bus_permissions
 from flotilla_common.bus import callout, subjects
 from flotilla_common.bus.interface import Message

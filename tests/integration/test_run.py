@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.local.process import bound_command, start_ticks
+from flotilla_cli.local import bound_command, start_ticks
 from flotilla_cli.services import usual
 from flotilla_common.tracing.context import change
 from flotilla_dev.cluster.ports import free_ports

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.local.process import is_alive
+from flotilla_cli.local import is_alive
 from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
 from flotilla_common.bus import subjects
 from flotilla_common.bus.nats import NatsBus

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import aiohttp
 
-from flotilla_cli.local.state import HOST
+from flotilla_cli.local import HOST
 from tests.support.callers import showing_certificate
 from tests.support.certificates import Authority
 from tests.support.webhook import Running, cloneset, webhook

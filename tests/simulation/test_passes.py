@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_cli.local.process import bound_command
+from flotilla_cli.local import bound_command
 from flotilla_cloneset.cloneset import numbers
 from flotilla_cloneset.cloneset.numbers import Targets
 from tests.simulation.perturbation.passes import problems_of_cuts

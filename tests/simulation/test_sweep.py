@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_cli.local.process import bound_command
+from flotilla_cli.local import bound_command
 
 ORDINARY = "20"
 """The step of an ordinary sweep: it injects each twentieth fault.

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from flotilla_cli.local.state import HOST
+from flotilla_cli.local import HOST
 from flotilla_dev.cluster.ports import free_ports
 from tests.support.fleet import Fleet
 

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from flotilla_cli.local.state import HOST
+from flotilla_cli.local import HOST
 
 DAY = timedelta(days=1)
 

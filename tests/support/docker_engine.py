@@ -22,7 +22,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from flotilla_cli.local.process import Process
+from flotilla_cli.local import Process
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.paths import cache_dir
 from flotilla_dev.cluster.processes import Processes

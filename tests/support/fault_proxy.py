@@ -23,7 +23,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
-from flotilla_cli.local.state import HOST
+from flotilla_cli.local import HOST
 from tests.support.certificates import Authority
 from tests.support.cluster import Cluster
 

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from flotilla_cli.local.process import Process
+from flotilla_cli.local import Process
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.control_plane import ControlPlane, PlaneOptions
 from flotilla_dev.cluster.nats import NatsServer, start_nats

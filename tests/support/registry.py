@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from flotilla_cli.local.state import HOST
+from flotilla_cli.local import HOST
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.ports import free_ports
 from flotilla_dev.cluster.processes import Processes

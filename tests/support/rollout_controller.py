@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from flotilla_cli.local.state import HOST
+from flotilla_cli.local import HOST
 from tests.support.certificates import Authority
 from tests.support.cluster import Cluster
 from tests.support.metrics_api import serve_kind

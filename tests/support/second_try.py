@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from flotilla_cli.local.process import bound_command
+from flotilla_cli.local import bound_command
 
 FAILURES = ("failed", "error")
 """pytest's categories: "error" is a failure of a fixture."""

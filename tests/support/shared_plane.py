@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from flotilla_cli.local.process import Process, is_alive
+from flotilla_cli.local import Process, is_alive
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.control_plane import ControlPlane
 from flotilla_dev.cluster.kwok import Kubelet

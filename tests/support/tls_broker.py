@@ -8,8 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from flotilla_cli.local.process import bound_command
-from flotilla_cli.local.state import HOST
+from flotilla_cli.local import HOST, bound_command
 from flotilla_common.bus.interface import BusError, Message, StreamSpec
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock

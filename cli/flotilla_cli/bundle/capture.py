@@ -13,7 +13,7 @@ import msgspec
 
 from flotilla_cli.bundle.records import Bundle, Header, Recorded, Replica
 from flotilla_cli.bundle.redact import Redactor
-from flotilla_cli.heartbeats import LISTEN_SECONDS, listen
+from flotilla_cli.published import LISTEN_SECONDS, listen
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
 from flotilla_common.api.resources import NODE, Resource
 from flotilla_common.bus import subjects

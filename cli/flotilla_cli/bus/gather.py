@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from flotilla_cli.bus.streams import Consumer, Stream, list_consumers, list_streams
-from flotilla_cli.heartbeats import listen
+from flotilla_cli.published import listen
 from flotilla_common.bus import subjects
 from flotilla_common.bus.heartbeat import Heartbeat
 from flotilla_common.bus.interface import Message

@@ -4,8 +4,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from flotilla_cli.ages import span
 from flotilla_cli.bus.view import Row, View
+from flotilla_cli.output import span
 
 
 def render(shown: View, *, everything: bool) -> Group:

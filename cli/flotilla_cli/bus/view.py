@@ -6,9 +6,9 @@ from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.ages import span
 from flotilla_cli.bus.gather import Beat, Large, Look, Marked, Share
 from flotilla_cli.bus.streams import Consumer, Stream
+from flotilla_cli.output import span
 
 STALE_SECONDS = 15.0
 """Limit of a marker's age: a watcher repeats it every five seconds."""

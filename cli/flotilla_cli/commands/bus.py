@@ -10,9 +10,9 @@ from flotilla_cli.bus.gather import look
 from flotilla_cli.bus.render import render
 from flotilla_cli.bus.view import view
 from flotilla_cli.connection import connected, open_bus, reported, required_nats_url
-from flotilla_cli.heartbeats import LISTEN_SECONDS
 from flotilla_cli.options import bus_option
 from flotilla_cli.output import Screen
+from flotilla_cli.published import LISTEN_SECONDS
 from flotilla_cli.services import installed, load, usual
 from flotilla_common.clock import SystemClock
 

@@ -14,7 +14,7 @@ from flotilla_cli.doctor.catalogue import examine
 from flotilla_cli.doctor.collect import Places, look
 from flotilla_cli.doctor.finding import BROKEN, Finding, Outcome, confirmed, exit_code, keys
 from flotilla_cli.options import bus_option, cluster_options
-from flotilla_cli.progress import Progress
+from flotilla_cli.output import Progress
 from flotilla_common.clock import Clock, SystemClock
 
 AGAIN_SECONDS = 2.0

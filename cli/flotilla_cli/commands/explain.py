@@ -9,14 +9,13 @@ import click
 import msgspec
 from rich.text import Text
 
-from flotilla_cli.ages import age, span
 from flotilla_cli.commands import explain_pod
 from flotilla_cli.connection import Target, open_api, open_bus, reported
 from flotilla_cli.diagnosis.diagnose import Diagnosis, diagnose, from_record
 from flotilla_cli.diagnosis.missing_pods import MissingPods
 from flotilla_cli.diagnosis.summary import STYLES
 from flotilla_cli.options import Reach, object_argument, reach_options
-from flotilla_cli.output import printed
+from flotilla_cli.output import age, printed, span
 from flotilla_cli.published import Why
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.clock import Clock, SystemClock

@@ -9,7 +9,6 @@ import msgspec
 from rich.console import Group
 
 from flotilla_cli.connection import Target, connected, namespace_of, open_api, open_bus, reported
-from flotilla_cli.heartbeats import LISTEN_SECONDS, listen
 from flotilla_cli.options import Reach, reach_options
 from flotilla_cli.output import printed
 from flotilla_cli.preview.dryrun import Applied, Refused, dry_run
@@ -17,6 +16,7 @@ from flotilla_cli.preview.manifest import Manifest, UnreadableManifest, Unsuppor
 from flotilla_cli.preview.preview import Preview, Reader, concerned
 from flotilla_cli.preview.render import render
 from flotilla_cli.preview.report import REFUSED, SKIPPED, UNCHANGED, Report
+from flotilla_cli.published import LISTEN_SECONDS, listen
 from flotilla_common.bus.heartbeat import Heartbeat
 from flotilla_common.bus.interface import BusError
 from flotilla_common.clock import Clock, SystemClock

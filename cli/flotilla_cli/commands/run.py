@@ -18,8 +18,8 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from flotilla_cli import plugins
-from flotilla_cli.bus_users import credentials_of
-from flotilla_cli.local.process import bound_command
+from flotilla_cli.bus_server import credentials_of
+from flotilla_cli.local import bound_command
 from flotilla_cli.services import installed, usual
 from flotilla_cli.services import load as load_service
 from flotilla_common import logs

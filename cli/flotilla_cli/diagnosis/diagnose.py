@@ -13,8 +13,7 @@ from flotilla_cli.diagnosis.missing_pods import MissingPods, vacancies
 from flotilla_cli.diagnosis.planning import Planning, leases_of, planning_of
 from flotilla_cli.diagnosis.pod_context import PodContextReader
 from flotilla_cli.diagnosis.summary import Verdict, verdict
-from flotilla_cli.heartbeats import LISTEN_SECONDS, listen
-from flotilla_cli.published import Why, last_why
+from flotilla_cli.published import LISTEN_SECONDS, Why, last_why, listen
 from flotilla_cli.tree.waiting import waits_for
 from flotilla_cli.views import view_of
 from flotilla_cli.views.kindview import KindView, Related, ToldBy

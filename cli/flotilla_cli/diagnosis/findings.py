@@ -6,8 +6,8 @@ from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.ages import span
 from flotilla_cli.diagnosis.pod_context import PodContextReader
+from flotilla_cli.output import span
 from flotilla_common.api.core import Pod
 from flotilla_common.workload.causes import Around, Cause, Group, cause_of, grouped, unstable_cause
 

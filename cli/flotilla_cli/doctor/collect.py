@@ -13,18 +13,18 @@ from urllib.parse import urlsplit
 import msgspec
 
 from flotilla_cli import connection, plugins
-from flotilla_cli.bus_users import BusUsers
+from flotilla_cli.bus_server import BusUsers
 from flotilla_cli.connection import BusTarget
 from flotilla_cli.doctor import expected
 from flotilla_cli.doctor.facts import Banner, Certificate, Fact, Facts, Heard, NotKnown, Sample, Stream
 from flotilla_cli.doctor.gather import bus as bus_facts
 from flotilla_cli.doctor.gather import cluster, heartbeats, probes, samples, tls
 from flotilla_cli.doctor.gather.request import SECONDS, fact, listed
-from flotilla_cli.heartbeats import LISTEN_SECONDS
 from flotilla_cli.install.kinds import CLUSTER_ROLE_BINDING, Place
 from flotilla_cli.install.live import get
 from flotilla_cli.install.rbac import NAMESPACE, account
-from flotilla_cli.local.state import Health, LocalCluster
+from flotilla_cli.local import Health, LocalCluster
+from flotilla_cli.published import LISTEN_SECONDS
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.resources import LEASE, NODE
 from flotilla_common.api.resources import NAMESPACE as NAMESPACES

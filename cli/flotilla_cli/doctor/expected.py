@@ -8,7 +8,7 @@ finding.
 from collections.abc import Mapping, Sequence
 
 from flotilla_cli.doctor.facts import Facts
-from flotilla_cli.local.state import LocalCluster
+from flotilla_cli.local import LocalCluster
 from flotilla_cli.services import installed, usual
 from flotilla_common.api.documents import Json, member, strings, text
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION

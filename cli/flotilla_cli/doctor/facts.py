@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from flotilla_cli.local.state import Health
+from flotilla_cli.local import Health
 from flotilla_common.api.documents import Json
 from flotilla_common.bus.heartbeat import Heartbeat
 from flotilla_common.bus.subjects import Marker

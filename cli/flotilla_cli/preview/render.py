@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from rich.text import Text
 
-from flotilla_cli.ages import span
+from flotilla_cli.output import span
 from flotilla_cli.preview.report import CREATED, REFUSED, SKIPPED, UNCHANGED, Report, Wave
 from flotilla_cli.preview.steps import Change, Step
 from flotilla_common.api.resources import CLAIM, POD

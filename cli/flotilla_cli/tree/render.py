@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from flotilla_cli.ages import age, span
+from flotilla_cli.output import age, span
 from flotilla_cli.tree.view import Card, PodView, RevisionView, SetView
 
 

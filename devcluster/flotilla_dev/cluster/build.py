@@ -17,9 +17,8 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from flotilla_cli.local.errors import ClusterError
-from flotilla_cli.local.process import bound_command
-from flotilla_cli.progress import Say
+from flotilla_cli.local import ClusterError, bound_command
+from flotilla_cli.output import Say
 from flotilla_common.clock import Clock
 from flotilla_dev.cluster.processes import tail
 from flotilla_dev.cluster.programs import Product, Program

@@ -11,8 +11,7 @@ import msgspec
 import yaml
 
 from flotilla_cli.certificates import Authority
-from flotilla_cli.local.paths import write_private
-from flotilla_cli.local.state import HOST, Ports
+from flotilla_cli.local import HOST, Ports, write_private
 from flotilla_dev.cluster.ports import free_ports
 
 QPS = "3000"  # twice what this apiserver can do on two cores, so that it is no limit

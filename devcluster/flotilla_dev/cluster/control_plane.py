@@ -17,9 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from flotilla_cli.local.errors import ClusterError
-from flotilla_cli.local.process import Process
-from flotilla_cli.local.state import HOST, Ports
+from flotilla_cli.local import HOST, ClusterError, Ports, Process
 from flotilla_common.clock import Clock
 from flotilla_dev.cluster import components, credentials, kwok
 from flotilla_dev.cluster.admin import admin, not_ready

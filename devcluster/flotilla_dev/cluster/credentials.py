@@ -12,7 +12,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from flotilla_cli.local.paths import write_private
+from flotilla_cli.local import write_private
 
 USERS: Mapping[str, tuple[str, str]] = {  # user of each component, and its groups
     "admin": ("admin", "system:masters"),

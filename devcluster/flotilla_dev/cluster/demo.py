@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from flotilla_cli.local.errors import ClusterError
+from flotilla_cli.local import ClusterError
 from flotilla_common.api.images import ImageName
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.clock import Clock

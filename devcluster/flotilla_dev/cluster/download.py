@@ -17,8 +17,8 @@ from pathlib import Path
 import aiohttp
 import msgspec
 
-from flotilla_cli.local.errors import ClusterError
-from flotilla_cli.progress import Say
+from flotilla_cli.local import ClusterError
+from flotilla_cli.output import Say
 from flotilla_dev.cluster.programs import Product
 
 TIMEOUT = aiohttp.ClientTimeout(total=600, sock_connect=3, sock_read=30)

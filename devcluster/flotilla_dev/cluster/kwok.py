@@ -26,8 +26,7 @@ from importlib import resources
 import msgspec
 import yaml
 
-from flotilla_cli.local.errors import ClusterError
-from flotilla_cli.local.paths import write_private
+from flotilla_cli.local import ClusterError, write_private
 from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.clock import Clock

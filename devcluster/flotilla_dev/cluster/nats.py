@@ -14,12 +14,9 @@ from pathlib import Path
 
 import msgspec
 
-from flotilla_cli.bus_server import ENVIRONMENT, LIMITS
-from flotilla_cli.bus_users import BusUsers
+from flotilla_cli.bus_server import ENVIRONMENT, LIMITS, BusUsers
 from flotilla_cli.certificates import own_names
-from flotilla_cli.local.paths import write_private
-from flotilla_cli.local.process import Process
-from flotilla_cli.local.state import HOST
+from flotilla_cli.local import HOST, Process, write_private
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_dev.cluster.ports import free_ports
 from flotilla_dev.cluster.probes import serves

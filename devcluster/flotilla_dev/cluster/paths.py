@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from flotilla_cli.local.paths import user_state_dir
+from flotilla_cli.local import user_state_dir
 
 
 def cache_dir() -> Path:

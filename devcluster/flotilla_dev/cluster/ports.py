@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
 
-from flotilla_cli.local.errors import ClusterError
+from flotilla_cli.local import ClusterError
 from flotilla_common.clock import SystemEntropy
 
 HOST = "127.0.0.1"

@@ -17,9 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from flotilla_cli.local.errors import ClusterError
-from flotilla_cli.local.paths import write_private
-from flotilla_cli.local.process import Process, boot_id, bound_command, is_alive, start_ticks
+from flotilla_cli.local import ClusterError, Process, boot_id, bound_command, is_alive, start_ticks, write_private
 from flotilla_common.clock import Clock
 
 MARK = "FLOTILLA_STATE_DIR"  # in the environment of everything that belongs to one state folder

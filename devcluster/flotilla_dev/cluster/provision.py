@@ -20,8 +20,8 @@ from pathlib import Path
 
 import msgspec
 
-from flotilla_cli.local.errors import ClusterError
-from flotilla_cli.progress import Say
+from flotilla_cli.local import ClusterError
+from flotilla_cli.output import Say
 from flotilla_common.clock import Clock
 from flotilla_dev.cluster import build, download
 from flotilla_dev.cluster.paths import cache_dir, locked

@@ -3,11 +3,9 @@
 import sys
 from pathlib import Path
 
-from flotilla_cli.bus_users import credentials_of
-from flotilla_cli.local.errors import ClusterError
-from flotilla_cli.local.process import Process
-from flotilla_cli.local.state import HOST, LocalCluster
-from flotilla_cli.progress import Say
+from flotilla_cli.bus_server import credentials_of
+from flotilla_cli.local import HOST, ClusterError, LocalCluster, Process
+from flotilla_cli.output import Say
 from flotilla_common.clock import Clock
 from flotilla_common.settings import SettingsError, load, split_flags
 from flotilla_dev.cluster.probes import not_ready

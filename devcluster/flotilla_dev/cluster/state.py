@@ -1,4 +1,4 @@
-"""Writes the state of a local cluster into its folder (`flotilla_cli.local.state` reads it).
+"""Writes the state of a local cluster into its folder (`flotilla_cli.local` reads it).
 
 Only folders that carry our mark are ever used or removed, and one command works in a folder at a time.
 """
@@ -9,9 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from flotilla_cli.local.errors import ClusterError
-from flotilla_cli.local.paths import write_private
-from flotilla_cli.local.state import STATE_FILE, LocalCluster
+from flotilla_cli.local import STATE_FILE, ClusterError, LocalCluster, write_private
 from flotilla_dev.cluster.paths import locked
 
 MARK_FILE = ".flotilla"

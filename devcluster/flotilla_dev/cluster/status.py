@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from flotilla_cli.local.process import is_alive
-from flotilla_cli.local.state import HOST, Health, LocalCluster, read
+from flotilla_cli.local import HOST, Health, LocalCluster, is_alive, read_cluster
 from flotilla_common.clock import Clock
 from flotilla_dev.cluster import probes
 from flotilla_dev.cluster.admin import not_ready
@@ -22,7 +21,7 @@ ON_NODES = (*PARTS, AGENT)
 
 async def check(state_dir: Path, clock: Clock) -> list[Health]:
     """Return the health of every process that the cluster should have; empty if there is no cluster."""
-    cluster = read(state_dir)
+    cluster = read_cluster(state_dir)
     if cluster is None:
         return []
     processes = Processes(state_dir)

@@ -12,10 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from flotilla_cli.local.errors import ClusterError
-from flotilla_cli.local.process import Process
-from flotilla_cli.local.state import HOST, LocalCluster, Ports, read
-from flotilla_cli.progress import Progress
+from flotilla_cli.local import HOST, ClusterError, LocalCluster, Ports, Process, read_cluster
+from flotilla_cli.output import Progress
 from flotilla_cli.services import usual
 from flotilla_common.clock import Clock
 from flotilla_dev.cluster import services, state
@@ -55,7 +53,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
 async def start(state_dir: Path, options: UpOptions, clock: Clock, progress: Progress) -> LocalCluster:
     """Start the cluster, or repair it. Return when all of it is ready."""
     processes = Processes(state_dir)
-    options = settled(options, read(state_dir))
+    options = settled(options, read_cluster(state_dir))
     program = await _programs(options, clock, progress)
     await _stop_strays(state_dir, processes, clock)
     nodes = RealNodes(state_dir, program, clock)
@@ -188,7 +186,7 @@ async def _plan(
 
     With real nodes their network exists afterwards, because the apiserver listens in it.
     """
-    old = read(state_dir)
+    old = read_cluster(state_dir)
     address = (await nodes.connect()).host if nodes else HOST
     if old and _can_continue(old, processes) and not _differs(old, options, address):
         numbers = {"nodes": options.nodes or 0, "real_nodes": options.real_nodes}

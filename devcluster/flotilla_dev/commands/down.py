@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from flotilla_cli.progress import Progress
+from flotilla_cli.output import Progress
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster import state as folders
 from flotilla_dev.cluster.up import stop_all

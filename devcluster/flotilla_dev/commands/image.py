@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from flotilla_cli.local.paths import default_state_dir
+from flotilla_cli.local import default_state_dir
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.provision import provide
 from flotilla_dev.cluster.realnodes import network

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from flotilla_cli.bus_users import BusUsers
-from flotilla_cli.local.paths import write_private
+from flotilla_cli.bus_server import BusUsers
+from flotilla_cli.local import write_private
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.nats import NAME, reload_users
 from flotilla_dev.cluster.paths import default_bus_dir

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from flotilla_cli.local.paths import default_state_dir
+from flotilla_cli.local import default_state_dir
 from flotilla_common.kube.interface import ApiError, Unreachable
 
 Result = TypeVar("Result")

@@ -8,10 +8,8 @@ import click
 import msgspec
 from rich.console import Console
 
-from flotilla_cli.local.errors import ClusterError
-from flotilla_cli.local.paths import default_state_dir
-from flotilla_cli.local.state import LocalCluster
-from flotilla_cli.progress import Progress
+from flotilla_cli.local import ClusterError, LocalCluster, default_state_dir
+from flotilla_cli.output import Progress
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_dev.cluster import demo

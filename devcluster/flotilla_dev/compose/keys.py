@@ -12,10 +12,10 @@ import os
 import sys
 from pathlib import Path
 
-from flotilla_cli.bus_users import BusUsers, credentials_of
+from flotilla_cli.bus_server import BusUsers, credentials_of
 from flotilla_cli.certificates import Authority
 from flotilla_cli.install import rbac
-from flotilla_cli.local.paths import write_private
+from flotilla_cli.local import write_private
 from flotilla_cli.services import installed
 from flotilla_common.bus.permissions import READER
 from flotilla_common.clock import Clock, SystemClock

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from structlog.testing import capture_logs
 
-from flotilla_cli.local.state import HOST
+from flotilla_cli.local import HOST
 from tests.support.certificates import Authority
 from tests.support.cluster import eventually
 from tests.support.fault_proxy import Wire, wire

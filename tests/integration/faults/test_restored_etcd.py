@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_cli.local.process import is_alive, reap
+from flotilla_cli.local import is_alive, reap
 from flotilla_common.api.resources import POD
 from flotilla_common.bus import subjects
 from flotilla_common.clock import SystemClock

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from flotilla_cli import plugins
 from flotilla_cli.certificates import Authority
 from flotilla_cli.doctor.collect import _processes
-from flotilla_cli.local.state import LocalCluster, Ports
+from flotilla_cli.local import LocalCluster, Ports
 from flotilla_cli.main import VERBS, main
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.credentials import write_kubeconfig

@@ -9,11 +9,19 @@ import pytest
 from click.testing import CliRunner
 from structlog.testing import capture_logs
 
-from flotilla_cli.bus_registry import NotedBus, _Note, _ourselves, noted
 from flotilla_cli.connection import BusTarget, Target, _bus, bus_target_of, namespace_of, nats_url_of, target_of
-from flotilla_cli.local.paths import notes_dir, write_private
-from flotilla_cli.local.process import Process, boot_id
-from flotilla_cli.local.state import LocalCluster, Ports
+from flotilla_cli.local import (
+    LocalCluster,
+    NotedBus,
+    Ports,
+    Process,
+    _Note,
+    _ourselves,
+    boot_id,
+    noted_bus,
+    notes_dir,
+    write_private,
+)
 from flotilla_cli.main import main
 from flotilla_dev.cluster.state import write
 
@@ -78,7 +86,7 @@ NOTED = NotedBus(nats_url="tls://run:4222", nats_creds="/run/users", nats_ca="/r
 
 
 def test_the_bus_of_a_run_is_known_by_its_kubeconfig_and_its_credentials_by_its_address(state: Path):
-    with noted(NOTED):
+    with noted_bus(NOTED):
         assert nats_url_of("", "/run/kubeconfig") == "tls://run:4222"
         assert nats_url_of("", "/other/kubeconfig") == ""
         for url in ("tls://run:4222", "nats://other:4222"):
@@ -96,14 +104,14 @@ def test_one_that_was_killed_is_not_known_and_not_noted_for_ever(state: Path):
     write_private(notes_dir() / "1.json", msgspec.json.encode(note))
     write_private(notes_dir() / "2.json", "of another release")
     assert nats_url_of("", "/run/kubeconfig") == ""
-    with noted(NOTED):
+    with noted_bus(NOTED):
         assert sorted(file.name for file in notes_dir().iterdir()) == sorted(["2.json", f"{os.getpid()}.json"])
 
 
 def test_of_two_for_one_cluster_neither_is_guessed(state: Path):
     second = _Note(msgspec.structs.replace(NOTED, nats_url="nats://second:4222"), _ourselves())
     write_private(notes_dir() / "1.json", msgspec.json.encode(second))
-    with noted(NOTED):
+    with noted_bus(NOTED):
         assert nats_url_of("", "/run/kubeconfig") == ""
         assert bus_target_of("tls://run:4222", "").nats_creds == "/run/users"
 
@@ -111,7 +119,7 @@ def test_of_two_for_one_cluster_neither_is_guessed(state: Path):
 def test_where_nothing_can_be_noted_the_bus_works_all_the_same(monkeypatch: pytest.MonkeyPatch, state: Path):
     (state / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(state / "file"))
-    with capture_logs() as log, noted(NOTED):
+    with capture_logs() as log, noted_bus(NOTED):
         assert nats_url_of("", "/run/kubeconfig") == ""
     assert [line["log_level"] for line in log] == ["warning"]
 

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from flotilla_cli.progress import REPEAT, Progress
+from flotilla_cli.output import REPEAT, Progress
 from tests.support.fake_clock import FakeClock
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from flotilla_cli.commands.run import _chosen, _own_flags
-from flotilla_cli.local.state import LocalCluster, Ports
+from flotilla_cli.local import LocalCluster, Ports
 from flotilla_cli.services import installed
 from flotilla_common.settings import Settings, load, split_flags
 from flotilla_dev.cluster import services

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_cli.local.state import Ports
+from flotilla_cli.local import Ports
 from flotilla_dev.cluster.components import Places
 
 

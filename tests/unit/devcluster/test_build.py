@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_cli.local.errors import ClusterError
+from flotilla_cli.local import ClusterError
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster import build
 from flotilla_dev.cluster.build import BuildProgress, duration, executable

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_cli.local.errors import ClusterError
+from flotilla_cli.local import ClusterError
 from flotilla_dev.cluster.programs import PROGRAMS
 from flotilla_dev.cluster.provision import cached_dir, search
 

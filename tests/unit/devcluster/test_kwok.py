@@ -8,8 +8,7 @@ import msgspec
 import pytest
 import yaml
 
-from flotilla_cli.local.errors import ClusterError
-from flotilla_cli.local.state import HOST, Ports
+from flotilla_cli.local import HOST, ClusterError, Ports
 from flotilla_common.api.resources import NODE, Resource
 from flotilla_common.kube.interface import Api, ApiError, Page
 from flotilla_dev.cluster.components import Places, apiserver, etcd

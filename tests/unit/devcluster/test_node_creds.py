@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from flotilla_cli.bus_users import BusUsers
-from flotilla_cli.local.errors import ClusterError
+from flotilla_cli.bus_server import BusUsers
+from flotilla_cli.local import ClusterError
 from flotilla_cli.main import main
 from flotilla_cli.services import bus_permissions
 from flotilla_common.bus.credentials import read_credentials

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from flotilla_cli.local.process import Process, bound_command, is_alive, start_ticks
+from flotilla_cli.local import Process, bound_command, is_alive, start_ticks
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.processes import Processes, marked, spawn, stop, tail
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_cli.local.errors import ClusterError
-from flotilla_cli.progress import Say
+from flotilla_cli.local import ClusterError
+from flotilla_cli.output import Say
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_dev.cluster import build, download, provision
 from flotilla_dev.cluster.download import Asset, Unavailable, assets, pinned_sums, unpack, verify

@@ -13,9 +13,7 @@ import msgspec
 import pytest
 
 from flotilla_cli.certificates import Authority
-from flotilla_cli.local.errors import ClusterError
-from flotilla_cli.local.process import Process, boot_id, start_ticks
-from flotilla_cli.local.state import LocalCluster, Ports
+from flotilla_cli.local import ClusterError, LocalCluster, Ports, Process, boot_id, start_ticks
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.demo import familiar
 from flotilla_dev.cluster.processes import Processes

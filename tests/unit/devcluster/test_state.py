@@ -11,10 +11,16 @@ import pytest
 from click.testing import CliRunner
 
 from flotilla_cli import connection
-from flotilla_cli.local.errors import ClusterError
-from flotilla_cli.local.paths import write_private
-from flotilla_cli.local.process import Process, boot_id, start_ticks
-from flotilla_cli.local.state import LocalCluster, Ports, read
+from flotilla_cli.local import (
+    ClusterError,
+    LocalCluster,
+    Ports,
+    Process,
+    boot_id,
+    read_cluster,
+    start_ticks,
+    write_private,
+)
 from flotilla_cli.main import main
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster import services, state
@@ -40,7 +46,7 @@ def test_the_other_verbs_read_what_up_writes(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("FLOTILLA_STATE", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     state.write(tmp_path, SET)
-    assert read(tmp_path) == SET
+    assert read_cluster(tmp_path) == SET
     assert connection.target_of("", "").kubeconfig == SET.kubeconfig
     assert (tmp_path / "set.json").stat().st_mode & 0o077 == 0
 
@@ -53,10 +59,10 @@ def test_settings_are_checked_before_anything_is_started(tmp_path: Path, monkeyp
 
 
 def test_no_set_is_none_and_a_damaged_one_is_an_error(tmp_path: Path) -> None:
-    assert read(tmp_path) is None
+    assert read_cluster(tmp_path) is None
     (tmp_path / "set.json").write_text("{")
     with pytest.raises(ClusterError, match="flotilla down"):
-        read(tmp_path)
+        read_cluster(tmp_path)
 
 
 @pytest.mark.parametrize("begun", [False, True])

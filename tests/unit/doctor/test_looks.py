@@ -20,7 +20,7 @@ from flotilla_cli.doctor.finding import (
 )
 from flotilla_cli.doctor.gather.heartbeats import PATIENCE_SECONDS, heard
 from flotilla_cli.doctor.gather.request import fact
-from flotilla_cli.heartbeats import LISTEN_SECONDS
+from flotilla_cli.published import LISTEN_SECONDS
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.bus.interface import BusError, Follow, Message, OnMessage
 from tests.support.fake_bus import FakeBus, FakeFollow

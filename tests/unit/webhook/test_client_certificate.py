@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
-from flotilla_cli.local.state import HOST
+from flotilla_cli.local import HOST
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request
 from flotilla_common.clock import SystemClock
 from flotilla_webhook import tls

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from flotilla_cli.ages import span
 from flotilla_cli.doctor.facts import Facts
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.install.live import is_true
+from flotilla_cli.output import span
 from flotilla_common.api.documents import Json, member, text
 
 OLDEST_MINOR = 32

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from flotilla_cli.ages import span
 from flotilla_cli.doctor.facts import Banner, Facts, Heard, Stream
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.doctor.gather.bus import wanted, with_markers
+from flotilla_cli.output import span
 from flotilla_common.bus.jetstream import stream_config
 from flotilla_common.bus.subjects import LISTING
 

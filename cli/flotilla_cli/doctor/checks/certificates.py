@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 
 from cryptography import x509
 
-from flotilla_cli.ages import span
 from flotilla_cli.doctor.expected import is_ours
 from flotilla_cli.doctor.facts import Certificate, Facts
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.install.endpoint import clients
+from flotilla_cli.output import span
 
 SOON = timedelta(days=14)
 """Time left below which a renewal is overdue: ours has 180 days left then, cert-manager's a third."""

@@ -10,10 +10,10 @@ from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.ages import span
 from flotilla_cli.doctor.expected import services
 from flotilla_cli.doctor.facts import Facts, Heard
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
+from flotilla_cli.output import span
 from flotilla_common.control.leases import FORGET_AFTER, Lease
 from flotilla_common.control.shards import NUMBER_LABEL, ROLE_LABEL, SERVICE_LABEL
 from flotilla_common.installed import published

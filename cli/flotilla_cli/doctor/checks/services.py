@@ -6,12 +6,12 @@ Pods are reported in Kubernetes' words: what they wait for, what crashes, what c
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
-from flotilla_cli.ages import span
 from flotilla_cli.doctor.expected import services
 from flotilla_cli.doctor.facts import Facts, Heard
 from flotilla_cli.doctor.finding import Finding, Looked, broken
 from flotilla_cli.doctor.gather.heartbeats import PATIENCE_SECONDS
 from flotilla_cli.install.kinds import name_of, namespace_of
+from flotilla_cli.output import span
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.bus.heartbeat import NODE_AGENT
 

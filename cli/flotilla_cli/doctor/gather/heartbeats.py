@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from flotilla_cli.doctor.facts import Heard
-from flotilla_cli.heartbeats import LISTEN_SECONDS, listen
+from flotilla_cli.published import LISTEN_SECONDS, listen
 from flotilla_common.bus.heartbeat import Heartbeat
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock

@@ -3,10 +3,9 @@
 import sys
 from pathlib import Path
 
-from flotilla_cli.bus_users import BusUsers
-from flotilla_cli.local.errors import ClusterError
-from flotilla_cli.local.paths import write_private
-from flotilla_cli.progress import Say
+from flotilla_cli.bus_server import BusUsers
+from flotilla_cli.local import ClusterError, write_private
+from flotilla_cli.output import Say
 from flotilla_common.clock import Clock
 from flotilla_dev.cluster.probes import not_ready
 from flotilla_dev.cluster.processes import Processes, end_of

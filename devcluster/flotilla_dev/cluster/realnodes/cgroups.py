@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from flotilla_cli.local.process import Process, start_ticks
+from flotilla_cli.local import Process, start_ticks
 from flotilla_common.clock import Clock
 
 NAME = re.compile(r"flotilla-(\d+)-(\d+)")

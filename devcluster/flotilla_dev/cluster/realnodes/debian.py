@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from flotilla_cli.local.errors import ClusterError
+from flotilla_cli.local import ClusterError
 from flotilla_dev.cluster.paths import locked
 from flotilla_dev.cluster.processes import run
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from flotilla_cli.install.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
-from flotilla_cli.local.paths import write_private
+from flotilla_cli.local import write_private
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json
 from flotilla_dev.cluster.admin import admin, ensure

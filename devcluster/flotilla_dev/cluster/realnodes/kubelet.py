@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from flotilla_cli.local.paths import write_private
+from flotilla_cli.local import write_private
 from flotilla_common.control.plan import Json
 from flotilla_dev.cluster.realnodes import dns
 from flotilla_dev.cluster.realnodes.containerd import SOCKET

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from flotilla_cli.local.process import Process
+from flotilla_cli.local import Process
 from flotilla_common.clock import Clock
 from flotilla_dev.cluster.processes import until
 

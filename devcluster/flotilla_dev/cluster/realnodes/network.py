@@ -12,9 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from flotilla_cli.local.errors import ClusterError
-from flotilla_cli.local.paths import write_private
-from flotilla_cli.local.process import Process, start_ticks
+from flotilla_cli.local import ClusterError, Process, start_ticks, write_private
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json
 from flotilla_dev.cluster.processes import Processes

@@ -17,10 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from flotilla_cli.local.errors import ClusterError
-from flotilla_cli.local.paths import write_private
-from flotilla_cli.local.process import Process
-from flotilla_cli.progress import Say
+from flotilla_cli.local import ClusterError, Process, write_private
+from flotilla_cli.output import Say
 from flotilla_common.api.resources import NODE
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import aiohttp
 
-from flotilla_cli.local.errors import ClusterError
+from flotilla_cli.local import ClusterError
 from flotilla_common.api.images import ImageName
 from flotilla_common.clock import Clock
 from flotilla_dev.cluster.probes import serves

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from flotilla_cli.local.state import Ports
+from flotilla_cli.local import Ports
 from flotilla_cli.services import installed
 from flotilla_common.api.images import ImageName
 from flotilla_common.control.plan import Json
