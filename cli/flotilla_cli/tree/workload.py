@@ -1,6 +1,6 @@
 """The common view of sets with revisions and pods, for all kinds.
 
-A kind joins with a function that reads its objects into this (`flotilla_cli/views/<kind>.py`).
+A kind joins with a function that reads its objects into this (`flotilla_cli/views`).
 """
 
 from collections.abc import Callable

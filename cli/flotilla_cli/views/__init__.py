@@ -1,12 +1,12 @@
-"""Views of kinds for the command line: one module for each, found by its name.
+"""Views of kinds for the command line: every module here lists those of its kinds in `VIEWS`.
 
-`cloneset.py` is about a kind of ours, `batch_job.py` about one of Kubernetes, by its group. A kind without a module has
-the defaults: it is shown with what every object has.
+A kind without a view has the defaults: it is shown with what every object has.
 """
 
-from collections.abc import Sequence
+import pkgutil
+from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 
 from flotilla_cli.views.kindview import KindView
 from flotilla_common.api.kinds import catalogue
@@ -14,15 +14,21 @@ from flotilla_common.api.meta import OwnerReference
 from flotilla_common.api.resources import Resource
 
 
+@cache
+def _declared(folders: tuple[str, ...]) -> Mapping[str, KindView]:
+    """Return the views of all modules in the folders, by the id of their resource."""
+    modules = [import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(folders)]
+    return {view.resource.id: view for module in modules for view in getattr(module, "VIEWS", ())}
+
+
+def has_view(resource: Resource) -> bool:
+    """Report whether a module declares a view of the kind."""
+    return resource.id in _declared(tuple(__path__))
+
+
 def view_of(resource: Resource) -> KindView:
     """Return the view of the kind."""
-    ours = any(resource.id == kind.resource.id for kind in catalogue.KINDS)
-    name = resource.kind if ours else f"{resource.group.replace('.', '_') or 'core'}_{resource.kind}"
-    module = f"{__name__}.{name.lower()}"
-    if find_spec(module) is None:
-        return KindView(resource=resource)
-    found: KindView = import_module(module).VIEW
-    return found
+    return _declared(tuple(__path__)).get(resource.id) or KindView(resource=resource)
 
 
 def view_of_owner(reference: OwnerReference) -> KindView | None:

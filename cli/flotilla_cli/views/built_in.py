@@ -1,4 +1,4 @@
-"""Workloads of Kubernetes with replicas.
+"""Kinds of Kubernetes: Deployments with their ReplicaSets as revisions, StatefulSets by ordinal, and Jobs.
 
 They have no service of ours, so their problems are read from their status, their events and their pods.
 """
@@ -9,10 +9,14 @@ from datetime import datetime
 import msgspec
 
 from flotilla_cli.diagnosis.pod_context import PodContextReader
-from flotilla_cli.tree.workload import Numbers
-from flotilla_cli.views.kindview import PodQuery, Related
-from flotilla_cli.views.related import pods_of
-from flotilla_common.api.meta import Condition, LabelSelector, Model, ObjectMeta
+from flotilla_cli.tree.workload import Numbers, Workload
+from flotilla_cli.views.kindview import KindView, PodQuery, Related
+from flotilla_cli.views.related import controls, pods_of
+from flotilla_cli.views.statefulset import by_ordinal
+from flotilla_common.api.batch import Job
+from flotilla_common.api.core import Pod
+from flotilla_common.api.meta import Condition, LabelSelector, Model, ObjectMeta, controller_of, metadata_of
+from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, JOB, REPLICA_SET
 from flotilla_common.kube.interface import Api
 from flotilla_common.workload.causes import Around, Cause, Group
 from flotilla_common.workload.causes.text import bare
@@ -92,25 +96,124 @@ def reading(kind: str, owners: Owners = itself) -> Callable[[Api, bytes, datetim
             keep=lambda pod: any(owner.uid in uids for owner in pod.metadata.owner_references),
         )
         pods = await pods_of(api, query, workload.metadata)
-        told = list(_told(kind, workload))
+        told = list(_failures(kind, workload))
         if not told and len(pods) < workload.spec.replicas:
-            told = await _refused(kind, workload, surveyor)
+            told = await _refusal(kind, workload, surveyor)
         basis = Around(now=now, min_ready_seconds=workload.spec.min_ready_seconds)
         return Related(pods=pods, troubles=told, basis=basis, denied=frozenset(surveyor.denied))
 
     return related
 
 
-def _told(kind: str, workload: BuiltIn) -> Iterator[Group]:
+def _failures(kind: str, workload: BuiltIn) -> Iterator[Group]:
     for one in workload.status.conditions:
         if (one.type, one.status) == (REPLICA_FAILURE, "True"):
             yield _cannot_create(kind, workload, one.reason, one.message)
 
 
-async def _refused(kind: str, workload: BuiltIn, surveyor: PodContextReader) -> Sequence[Group]:
+async def _refusal(kind: str, workload: BuiltIn, surveyor: PodContextReader) -> Sequence[Group]:
     refusal = await surveyor.refusal(workload.metadata)
     return [_cannot_create(kind, workload, refusal.reason, refusal.message)] if refusal is not None else []
 
 
 def _cannot_create(kind: str, workload: BuiltIn, code: str, message: str) -> Group:
     return Group(Cause(code=code, message=f"the {kind} cannot create pods: {bare(message)}"), (workload.metadata.name,))
+
+
+def deployment(raw: bytes) -> Workload:
+    """Read a Deployment as a workload. Its newest revision is known from its ReplicaSets only."""
+    found = BuiltIn.of(raw)
+    return Workload(
+        kind=DEPLOYMENT.kind,
+        metadata=found.metadata,
+        selector=found.spec.selector,
+        numbers=found.numbers(),
+        observed_generation=found.status.observed_generation,
+        update_revision="",
+        current_revision="",
+        paused=found.spec.paused,
+        min_ready_seconds=found.spec.min_ready_seconds,
+        revision_of=_replica_set_of,
+    )
+
+
+def _replica_set_of(pod: Pod) -> str:
+    controller = controller_of(pod.metadata)
+    return controller.name if controller is not None else ""
+
+
+async def _replica_sets(api: Api, workload: BuiltIn) -> Collection[str]:
+    """Return the uids of its ReplicaSets."""
+    found = map(metadata_of, (await api.list(REPLICA_SET, workload.metadata.namespace)).items)
+    return {meta.uid for meta in found if controls(workload.metadata, meta)}
+
+
+def stateful_set(raw: bytes) -> Workload:
+    """Read a StatefulSet as a workload."""
+    found = BuiltIn.of(raw)
+    strategy = found.spec.update_strategy
+    partition = (strategy.rolling_update or RollingUpdate()).partition
+    return Workload(
+        kind=BUILT_IN_STATEFUL_SET.kind,
+        metadata=found.metadata,
+        selector=found.spec.selector,
+        numbers=found.numbers(partition),
+        observed_generation=found.status.observed_generation,
+        update_revision=found.status.update_revision,
+        current_revision=found.status.current_revision,
+        partition=partition,
+        on_delete=strategy.type == "OnDelete",
+        min_ready_seconds=found.spec.min_ready_seconds,
+        order=by_ordinal,
+    )
+
+
+_JOB_LABEL = "batch.kubernetes.io/controller-uid"
+_JOB_ENDED = ("Complete", "Failed")
+_JOB_TROUBLES = {"Failed": "has failed", "FailureTarget": "is failing", "Suspended": "is suspended"}
+"""Conditions of a Job that explain why no pod does its work."""
+
+
+async def _job_related(api: Api, raw: bytes, now: datetime) -> Related:
+    """Read its pods, and the problems in its status."""
+    job = msgspec.json.decode(raw, type=Job)
+    chosen = LabelSelector(match_labels={_JOB_LABEL: job.metadata.uid})
+    query = PodQuery(selector=chosen, keep=lambda pod: controls(job.metadata, pod.metadata))
+    pods = await pods_of(api, query, job.metadata)
+    troubles, surveyor = list(_job_failures(job)), PodContextReader(api)
+    if not pods and not any(one.type in _JOB_ENDED and one.status == "True" for one in job.status.conditions):
+        troubles += await _job_refusal(surveyor, job.metadata)
+    return Related(pods=pods, troubles=troubles, basis=Around(now=now), denied=frozenset(surveyor.denied))
+
+
+def _job_failures(job: Job) -> Iterator[Group]:
+    for one in job.status.conditions:
+        if one.status == "True" and one.type in _JOB_TROUBLES:
+            text = f"the Job {_JOB_TROUBLES[one.type]}: {bare(one.message) or one.reason}"
+            yield Group(Cause(code=one.reason or one.type, message=text), (job.metadata.name,))
+
+
+async def _job_refusal(surveyor: PodContextReader, meta: ObjectMeta) -> list[Group]:
+    """Find in its events why its controller creates no pods."""
+    newest = await surveyor.refusal(meta)
+    if newest is None:
+        return []
+    text = f"the Job has no pods: {bare(newest.message)}"
+    return [Group(Cause(code=newest.reason, message=text), (meta.name,))]
+
+
+VIEWS = (
+    KindView(
+        resource=DEPLOYMENT,
+        workload=deployment,
+        revisions=REPLICA_SET,
+        related=reading(DEPLOYMENT.kind, _replica_sets),
+    ),
+    KindView(resource=REPLICA_SET, related=reading(REPLICA_SET.kind)),
+    KindView(
+        resource=BUILT_IN_STATEFUL_SET,
+        workload=stateful_set,
+        related=reading(BUILT_IN_STATEFUL_SET.kind),
+    ),
+    KindView(resource=JOB, related=_job_related),
+)

@@ -32,10 +32,12 @@ def clone_set(raw: bytes | msgspec.Raw) -> Workload:
     )
 
 
-VIEW = KindView(
-    resource=CLONE_SET,
-    workload=clone_set,
-    has_unknown_name=lambda made: made.has_new_instance,  # the ids depend on its next version
-    progress=progress_of_pods,
-    guards_removal=True,
+VIEWS = (
+    KindView(
+        resource=CLONE_SET,
+        workload=clone_set,
+        has_unknown_name=lambda made: made.has_new_instance,  # the ids depend on its next version
+        progress=progress_of_pods,
+        guards_removal=True,
+    ),
 )

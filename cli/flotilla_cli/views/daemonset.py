@@ -96,12 +96,14 @@ def _progress(spec: Json, status: Json) -> str:
     return with_limits(said, member(spec, "updateStrategy"))
 
 
-VIEW = KindView(
-    resource=DAEMON_SET,
-    workload=daemon_set,
-    coverage=_coverage,
-    update_policy=UpdatePolicy("rollingUpdateType", "Standard"),
-    has_unknown_name=lambda made: made.kind == POD.kind,  # depends on earlier pods of the node
-    progress=_progress,
-    guards_removal=True,
+VIEWS = (
+    KindView(
+        resource=DAEMON_SET,
+        workload=daemon_set,
+        coverage=_coverage,
+        update_policy=UpdatePolicy("rollingUpdateType", "Standard"),
+        has_unknown_name=lambda made: made.kind == POD.kind,  # depends on earlier pods of the node
+        progress=_progress,
+        guards_removal=True,
+    ),
 )

@@ -1,7 +1,7 @@
 """The facts about one kind that the command line needs beside its `Kind` (api/kinds/kind.py).
 
-A kind joins with a module `views/<kind in lower case>.py`, whose `VIEW` is its `KindView`; every member has a default
-that fits most kinds. docs/development.md lists what each sort of kind declares.
+A kind joins with its `KindView` in the `VIEWS` of a module of this package; every member has a default that fits most
+kinds. docs/development.md lists what each sort of kind declares.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

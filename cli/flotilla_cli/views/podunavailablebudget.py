@@ -162,11 +162,13 @@ def _going(operations: Collection[str]) -> str:
     return next((one for one in (DELETE, EVICT, *sorted(operations)) if one in operations), DELETE)
 
 
-VIEW = KindView(
-    resource=POD_UNAVAILABLE_BUDGET,
-    summary=summary,
-    related=_related,
-    concerns=_concerns,
-    plays_along=True,
-    about_pod=_about_pod,
+VIEWS = (
+    KindView(
+        resource=POD_UNAVAILABLE_BUDGET,
+        summary=summary,
+        related=_related,
+        concerns=_concerns,
+        plays_along=True,
+        about_pod=_about_pod,
+    ),
 )

@@ -53,9 +53,11 @@ def _progress(_: Json, status: Json) -> str:
     return f"{succeeded} of {desired} namespaces have their copy" if succeeded < desired else ""
 
 
-VIEW = KindView(
-    resource=RESOURCE_DISTRIBUTION,
-    summary=resource_distribution,
-    progress=_progress,
-    secret_fields=frozenset({"resource"}),
+VIEWS = (
+    KindView(
+        resource=RESOURCE_DISTRIBUTION,
+        summary=resource_distribution,
+        progress=_progress,
+        secret_fields=frozenset({"resource"}),
+    ),
 )

@@ -122,13 +122,15 @@ def _progress(spec: Json, status: Json) -> str:
     return with_limits([f"{updated} of {matched} pods have the newest sidecars"], strategy)
 
 
-VIEW = KindView(
-    resource=SIDECAR_SET,
-    summary=sidecar_set,
-    pods=_pods,
-    remarks=_uninjected,
-    about_pod=_about_pod,
-    revision=lambda live: text(member(live, "status").get("latestRevision")),
-    concerns=_has_injected,
-    progress=_progress,
+VIEWS = (
+    KindView(
+        resource=SIDECAR_SET,
+        summary=sidecar_set,
+        pods=_pods,
+        remarks=_uninjected,
+        about_pod=_about_pod,
+        revision=lambda live: text(member(live, "status").get("latestRevision")),
+        concerns=_has_injected,
+        progress=_progress,
+    ),
 )

@@ -1,12 +1,13 @@
-"""StatefulSet: its revisions and pods, by ordinal, and the growth of its claims."""
+"""StatefulSet with its revisions, pods and claims, and PersistentPodState with the places of the pods."""
 
 from collections.abc import Iterator
 
 import msgspec
 
 from flotilla_cli.tree.workload import OrderKey, Workload
-from flotilla_cli.views.kindview import KindView
+from flotilla_cli.views.kindview import KindView, Summary
 from flotilla_cli.views.progress import numbers_of_pods, progress_of_pods
+from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE, PersistentPodState
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, RollingUpdate, StatefulSet
 from flotilla_common.api.rollout import Lifecycle
 
@@ -51,4 +52,27 @@ def _details(statefulset: StatefulSet) -> Iterator[str]:
             yield f"claims of {claims.volume_claim_name}: {fitting} of {status.replicas} as the template says{growing}"
 
 
-VIEW = KindView(resource=STATEFUL_SET, workload=stateful_set, progress=progress_of_pods, guards_removal=True)
+def persistent_pod_state(raw: bytes) -> Summary:
+    """Describe the workload, how long places are kept, and the place of each pod."""
+    found = msgspec.json.decode(raw, type=PersistentPodState)
+    target = found.spec.target_ref
+    kept = found.spec.persistent_pod_state_retention_policy or "WhenScaled"
+    rows = [
+        (name, state.node_name or "-", _pairs(state.node_topology_labels), _pairs(state.annotations))
+        for name, state in sorted(found.status.pod_states.items(), key=lambda entry: by_ordinal(entry[0]))
+    ]
+    headline = f"pods of {target.kind} {target.name} ({target.api_version}), kept until {_MOMENTS.get(kept, kept)}"
+    return Summary(headline, ("POD", "NODE", "LABELS", "ANNOTATIONS"), rows)
+
+
+_MOMENTS = {"WhenScaled": "scaled away", "WhenDeleted": "the workload is deleted"}
+
+
+def _pairs(values: dict[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted(values.items())) or "-"
+
+
+VIEWS = (
+    KindView(resource=STATEFUL_SET, workload=stateful_set, progress=progress_of_pods, guards_removal=True),
+    KindView(resource=PERSISTENT_POD_STATE, summary=persistent_pod_state),
+)

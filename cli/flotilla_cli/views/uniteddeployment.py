@@ -132,12 +132,14 @@ def _progress(spec: Json, status: Json) -> str:
     return "" if ready == updated == wanted else f"{ready} of {wanted} pods ready, {updated} updated"
 
 
-VIEW = KindView(
-    resource=UNITED_DEPLOYMENT,
-    summary=summary,
-    children=_CHILDREN,
-    about_pod=_about_pod,
-    update_strategy=_update_strategy,
-    has_unknown_name=lambda made: made.kind != "ControllerRevision",  # names depend on its next version
-    progress=_progress,
+VIEWS = (
+    KindView(
+        resource=UNITED_DEPLOYMENT,
+        summary=summary,
+        children=_CHILDREN,
+        about_pod=_about_pod,
+        update_strategy=_update_strategy,
+        has_unknown_name=lambda made: made.kind != "ControllerRevision",  # names depend on its next version
+        progress=_progress,
+    ),
 )

@@ -140,10 +140,12 @@ def _kind(spread: WorkloadSpread) -> GroupKind:
     return spread.spec.target_ref.identity[:2]
 
 
-VIEW = KindView(
-    resource=WORKLOAD_SPREAD,
-    summary=summary,
-    related=_related,
-    concerns=_concerns,
-    about_pod=_about_pod,
+VIEWS = (
+    KindView(
+        resource=WORKLOAD_SPREAD,
+        summary=summary,
+        related=_related,
+        concerns=_concerns,
+        about_pod=_about_pod,
+    ),
 )

@@ -29,4 +29,4 @@ async def _about_pod(about: PodQuestion) -> Sequence[str]:
     return [f"it is counted by Sample {name}"] if name else []
 
 
-VIEW = KindView(resource=SAMPLES, summary=summary, children=(CLONE_SET,), about_pod=_about_pod, progress=_progress)
+VIEWS = (KindView(resource=SAMPLES, summary=summary, children=(CLONE_SET,), about_pod=_about_pod, progress=_progress),)

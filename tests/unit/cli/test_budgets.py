@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from flotilla_cli.views import view_of
 from flotilla_cli.views.kindview import PodQuestion
-from flotilla_cli.views.podunavailablebudget import VIEW, summary
+from flotilla_cli.views.podunavailablebudget import summary
 from flotilla_common.api.kinds.podunavailablebudget.types import (
     DELETE_GATE,
     POD_UNAVAILABLE_BUDGET,
@@ -28,6 +29,7 @@ from tests.unit.budget.build import budget, pod, pod_document
 DELETED, UPDATED = going_rule("default"), updated_rule("default")
 PLACES = PodRule("WorkloadSpreads", "object.x", "default")
 NOW = datetime(2026, 3, 1, 8, 0, 30, tzinfo=UTC)
+VIEW = view_of(POD_UNAVAILABLE_BUDGET)
 HELD = {"disruptedPods": {"b": "2026-03-01T08:00:20Z"}, "unavailablePods": {"c": "2026-03-01T08:00:25Z"}}
 RESIZES = "RESIZE unless the gate InPlacePodVerticalScaling is on"
 PROTECTS = f"PodUnavailableBudget pub protects it (DELETE, EVICT, UPDATE, {RESIZES})"

@@ -14,15 +14,12 @@ from flotilla_cli.output import plain
 from flotilla_cli.published import Failure, Why
 from flotilla_cli.tree.render import render
 from flotilla_cli.tree.view import card
-from flotilla_cli.views import (
-    all_views,
-    containerrecreaterequest,
-    persistentpodstate,
-    resourcedistribution,
-    sidecarset,
-    view_of,
-)
+from flotilla_cli.views import all_views, sidecarset, view_of
 from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
+from flotilla_common.api.kinds.resourcedistribution.types import RESOURCE_DISTRIBUTION
+from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Reason, State
 from tests.testkit.documents import Json
@@ -49,7 +46,7 @@ def why(*messages: str, uid: str = "u1", failure: str = "") -> Why:
 
 
 def shown(raw: bytes, record: Why | None = None) -> str:
-    return plain(render(card(containerrecreaterequest.VIEW, raw, record), NOW))
+    return plain(render(card(view_of(RECREATE_REQUEST), raw, record), NOW))
 
 
 def test_a_request_that_nobody_has_seen():
@@ -84,7 +81,7 @@ def test_a_request_that_ended_otherwise():
 
 
 def test_what_is_shown_is_one_json_document():
-    document = msgspec.to_builtins(card(containerrecreaterequest.VIEW, request(), None))
+    document = msgspec.to_builtins(card(view_of(RECREATE_REQUEST), request(), None))
     assert document["columns"][0] == "CONTAINER"
     assert document["waitingFor"] == ()
 
@@ -97,7 +94,7 @@ def distribution(status: Json, resource: Json | None = None, **targets: Any) -> 
 
 
 def drawn(raw: bytes) -> str:
-    return plain(render(card(resourcedistribution.VIEW, raw, None), NOW))
+    return plain(render(card(view_of(RESOURCE_DISTRIBUTION), raw, None), NOW))
 
 
 def test_what_is_distributed_is_not_shown():
@@ -146,7 +143,7 @@ def test_where_pods_were():
     metadata = {"name": "db", "namespace": "shop", "uid": "u1", "creationTimestamp": "2026-03-01T08:00:00Z"}
     raw = msgspec.json.encode({"metadata": metadata, "spec": spec, "status": {"podStates": states}})
     headline = "pods of StatefulSet db (apps.kruise.io/v1beta1), kept until scaled away"
-    assert plain(render(card(persistentpodstate.VIEW, raw, why()), NOW)) == (
+    assert plain(render(card(view_of(PERSISTENT_POD_STATE), raw, why()), NOW)) == (
         f"PersistentPodState shop/db  {headline}  age 2m\n"
         "├── nothing to wait for\n"
         "└── POD    NODE  LABELS                     ANNOTATIONS\n"
@@ -167,7 +164,7 @@ COUNTS = {"matchedPods": 4, "updatedPods": 2, "readyPods": 3}
 
 def test_what_is_injected():
     raw = msgspec.json.encode({"metadata": METADATA, "spec": SIDECARS, "status": COUNTS})
-    assert plain(render(card(sidecarset.VIEW, raw, why()), NOW)) == (
+    assert plain(render(card(view_of(SIDECAR_SET), raw, why()), NOW)) == (
         "SidecarSet side  4 pods: 2 updated, 3 ready, 1 at a time  age 2m\n"
         "├── nothing to wait for\n"
         "└── CONTAINER  AS              IMAGE\n"
@@ -222,8 +219,8 @@ def test_who_plans_a_kind(word: str, service: str):
     assert catalogue.kind_of(find_kind(word)).service == service
 
 
-def test_a_module_of_views_bears_the_name_of_its_kind():
+def test_each_view_is_declared_once():
     modules = [import_module(f"{views.__name__}.{module.name}") for module in pkgutil.iter_modules(views.__path__)]
-    found = [module.VIEW for module in modules if hasattr(module, "VIEW")]
+    found = [view for module in modules for view in getattr(module, "VIEWS", ())]
     assert all(view_of(view.resource) is view for view in found)
     assert {view.resource for view in all_views()} <= {view.resource for view in found}

@@ -3,7 +3,8 @@
 from datetime import UTC, datetime
 
 from flotilla_cli.tree.live import LiveView
-from flotilla_cli.views.uniteddeployment import VIEW
+from flotilla_cli.views import view_of
+from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT
 from flotilla_common.api.resources import POD, REVISION
 from flotilla_common.clock import ManualClock
 from tests.testkit.apiserver import FakeApi
@@ -12,7 +13,7 @@ NOW = datetime(2026, 3, 1, 8, 2, 0, tzinfo=UTC)
 
 
 def test_trouble_with_one_resource_is_shown_while_others_are_followed() -> None:
-    live = LiveView(FakeApi().api, ManualClock(NOW), VIEW, "shop", "web")
+    live = LiveView(FakeApi().api, ManualClock(NOW), view_of(UNITED_DEPLOYMENT), "shop", "web")
     live.set_trouble(POD, "pods are forbidden")
     live.set_trouble(REVISION, "")
     assert live.trouble == "pods are forbidden"

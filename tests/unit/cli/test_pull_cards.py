@@ -2,9 +2,7 @@
 
 import msgspec
 
-from flotilla_cli.views.imagelistpulljob import list_job
-from flotilla_cli.views.imagepulljob import pull_job
-from flotilla_cli.views.nodeimage import node_image
+from flotilla_cli.views.images import list_job, node_image, pull_job
 from tests.unit.imagepull import build
 
 

@@ -11,8 +11,6 @@ from flotilla_cli.tree.live import LiveView
 from flotilla_cli.views import view_of
 from flotilla_cli.views.kindview import PodQuestion
 from flotilla_cli.views.related import related_of
-from flotilla_cli.views.uniteddeployment import VIEW as UNITED
-from flotilla_cli.views.workloadspread import VIEW as SPREAD
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT
 from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
@@ -22,6 +20,7 @@ from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json, decoded
 
 NOW = datetime(2026, 3, 1, 8, 2, 0, tzinfo=UTC)
+UNITED, SPREAD = view_of(UNITED_DEPLOYMENT), view_of(WORKLOAD_SPREAD)
 TERM = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}
 QUOTA = 'pods "p" is forbidden: exceeded quota: few'
 

@@ -6,7 +6,6 @@ For `WRITTEN` ones an author writes a file.
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -213,7 +212,7 @@ def flag_of_the_reference(kind: Kind) -> bool:
 
 
 def kind_view(kind: Kind) -> bool:
-    return find_spec(f"{views.__name__}.{kind.singular}") is not None
+    return views.has_view(kind.resource)
 
 
 def page(kind: Kind) -> bool:

@@ -7,10 +7,11 @@ import pytest
 
 from flotilla_cli.preview.render import render
 from flotilla_cli.preview.report import Report
-from flotilla_cli.views.uniteddeployment import VIEW
+from flotilla_cli.views import view_of
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
+from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT
 from flotilla_common.api.kinds.workloadspread.types import DELETION_COST, MATCHED
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT
 from flotilla_topology.uniteddeployment.children import (
@@ -90,8 +91,9 @@ def test_pods_are_updated_as_the_template_says() -> None:
     stored = united(ADVANCED_STATEFUL_SETS, "a")
     strategy = {"rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible"}}
     stored["spec"]["template"]["advancedStatefulSetTemplate"]["spec"]["updateStrategy"] = strategy
-    assert VIEW.update_strategy(stored) == strategy
-    assert VIEW.update_strategy(united(CLONE_SETS, "a")) == {}
+    view = view_of(UNITED_DEPLOYMENT)
+    assert view.update_strategy(stored) == strategy
+    assert view.update_strategy(united(CLONE_SETS, "a")) == {}
 
 
 def pod(name: str, **annotations: str) -> Json:

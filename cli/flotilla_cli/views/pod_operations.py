@@ -1,4 +1,4 @@
-"""ContainerRecreateRequest: its containers."""
+"""Operations on running pods: ContainerRecreateRequest and EphemeralJob."""
 
 from datetime import datetime
 
@@ -10,9 +10,11 @@ from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.keys import RECREATE_NODE_NAME
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST, ContainerRecreateRequest
+from flotilla_common.api.kinds.ephemeraljob.types import EPHEMERAL_JOB, JOB_UID_ENV, EphemeralJob
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_common.api.resources import POD
 from flotilla_common.kube.interface import Api
+from flotilla_common.model.ephemeral import has_done
 from flotilla_common.workload.causes import Around
 
 
@@ -59,16 +61,50 @@ async def _related(api: Api, raw: bytes, now: datetime) -> Related:
     return Related(pods=[pod], nodes=[node or pod.spec.node_name], basis=Around(now=now))
 
 
-def _progress(spec: Json, status: Json) -> str:
+def _recreate_progress(spec: Json, status: Json) -> str:
     phase = text(status.get("phase"))
     return "" if phase == "Completed" else f"pod {spec.get('podName')}, {phase or 'not started'}"
 
 
-VIEW = KindView(
-    resource=RECREATE_REQUEST,
-    summary=recreate_request,
-    related=_related,
-    concerns=lambda stored, pod: member(stored, "spec").get("podName") == member(pod, "metadata").get("name"),
-    plan_reads=(NODE_IMAGE,),  # they show whether the node's agent is alive
-    progress=_progress,
+def ephemeral_job(raw: bytes) -> Summary:
+    """Describe the containers, the pods that they go to, and the progress."""
+    job = msgspec.json.decode(raw, type=EphemeralJob)
+    status = job.status
+    containers = ", ".join(sorted(job.spec.template.names)) or "no container"
+    headline = f"{status.phase or 'not reconciled yet'}: {containers} for {_matched(job)}"
+    counts = (status.match, status.running, status.succeeded, status.failed, status.waiting)
+    return Summary(headline, ("MATCH", "RUNNING", "SUCCEEDED", "FAILED", "WAITING"), [tuple(map(str, counts))])
+
+
+def _matched(job: EphemeralJob) -> str:
+    try:
+        selector = str(job.query) or "all labels"
+    except ValueError:
+        selector = "a selector that cannot be read"
+    return f"pods of {selector}"
+
+
+def _ephemeral_progress(_: Json, status: Json) -> str:
+    if status.get("completionTime"):
+        return ""
+    match, done = status.get("match", 0), status.get("succeeded", 0) + status.get("failed", 0)
+    return f"{done} of {match} pods done"
+
+
+VIEWS = (
+    KindView(
+        resource=RECREATE_REQUEST,
+        summary=recreate_request,
+        related=_related,
+        concerns=lambda stored, pod: member(stored, "spec").get("podName") == member(pod, "metadata").get("name"),
+        plan_reads=(NODE_IMAGE,),  # they show whether the node's agent is alive
+        progress=_recreate_progress,
+    ),
+    KindView(
+        resource=EPHEMERAL_JOB,
+        summary=ephemeral_job,
+        has_ended_in=lambda stored, pod: has_done(pod, str(member(stored, "metadata").get("uid", ""))),
+        progress=_ephemeral_progress,
+        public_variables=frozenset({JOB_UID_ENV}),
+    ),
 )
