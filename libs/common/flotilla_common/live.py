@@ -12,7 +12,6 @@ import structlog
 
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
-from flotilla_common.control.absence import AbsenceCheck
 from flotilla_common.control.controller import Controller
 from flotilla_common.control.controller_context import Handler, Named
 from flotilla_common.control.events import Recorder
@@ -22,6 +21,7 @@ from flotilla_common.control.journal import Journal
 from flotilla_common.control.keystate import Key
 from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Event, Plan, Reason, State
+from flotilla_common.control.reads import AbsenceCheck
 from flotilla_common.control.report_buffer import ReportBuffer, StatusReports
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.watches import Trigger, Watch, owner_keys
@@ -67,6 +67,7 @@ class LiveContext:
         self._tables: dict[Resource, Table[Any]] = {}
         self._unwatched: dict[Resource, Table[Any]] = {}
         self._absences = AbsenceCheck(mirror, context.clock, self.requeue)
+        add_task(self._absences.run)
         self._buffer: ReportBuffer[Any, Any] | None = None
         self._controller: Controller[Any] | None = None
 

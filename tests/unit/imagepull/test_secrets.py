@@ -6,6 +6,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, SecretReference
 from flotilla_common.api.resources import SECRET
 from flotilla_common.control.keystate import Key
@@ -15,7 +16,7 @@ from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.node.reports import SECRETS, SecretsAnswer, SecretsRequest
 from flotilla_common.node.sealing import Opener
 from flotilla_common.node.serving import Sender
-from flotilla_jobs.imagepull.source_secrets import LOOK_SECONDS, SourceSecrets
+from flotilla_jobs.imagepull.source_secrets import REFRESH_SECONDS, SourceSecrets
 from flotilla_jobs.nodereports.responder import PULL_SECRETS
 from flotilla_watcher.app import published
 from tests.support.controller_context import FakeContext
@@ -186,6 +187,12 @@ class OneSecret:
         return self.held[namespace, name]
 
 
+async def settle() -> None:
+    """Let pending reads end."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
 async def until(clock: FakeClock, time: float) -> None:
     """Let others run until it is later than that."""
     for _ in range(1000):
@@ -195,50 +202,101 @@ async def until(clock: FakeClock, time: float) -> None:
     raise AssertionError("nobody waits any more")
 
 
+class Sources:
+    """The cache over one apiserver. `planned`: the requeued jobs; `news`: the secrets that have changed."""
+
+    def __init__(self, *jobs: ImagePullJob) -> None:
+        self.api, self.clock = OneSecret(), FakeClock()
+        self.planned: list[Key] = []
+        self.news: list[Key] = []
+        self.wanted = {("ns", "s1"): {one.metadata.uid for one in jobs}}
+        self.secrets = SourceSecrets(
+            get=self.api.get,
+            clock=self.clock,
+            requeue=lambda *key: self.planned.append(key),
+            wanted=lambda: self.wanted,
+            changed=self.news.append,
+        )
+        self.of = self.secrets.of
+
+
 async def test_sources_are_read_when_asked_for_and_looked_at_again():
-    api, clock, one = OneSecret(), FakeClock(), job(**WITH)
-    news: list[Key] = []
-    wanted = {("ns", "s1"): {one.metadata.uid}}
-    sources = SourceSecrets(get=api.get, clock=clock, wanted=lambda: wanted, changed=news.append)
-    assert sources.of(one) == {}
-    running = asyncio.create_task(sources._answer())
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    assert (sources.of(one), news) == ({"s1": None}, [("ns", "s1")])
+    one = job(**WITH)
+    case = Sources(one)
+    assert case.of(one) == {}
+    running = asyncio.create_task(case.secrets._reads.run())
+    await settle()
+    assert (case.of(one), case.planned, case.news) == ({"s1": None}, [("ns", "J")], [])
     running.cancel()
-    api.held["ns", "s1"] = msgspec.json.encode(secret())
-    running = asyncio.create_task(sources._refresh())
-    await until(clock, LOOK_SECONDS)
-    found = sources.of(one)["s1"]
+    case.api.held["ns", "s1"] = msgspec.json.encode(secret())
+    running = asyncio.create_task(case.secrets.run())
+    await until(case.clock, REFRESH_SECONDS)
+    found = case.of(one)["s1"]
     assert found is not None
     assert found.metadata.name == "s1"
-    assert news == [("ns", "s1")] * 2
-    api.down = True
-    await until(clock, 3 * LOOK_SECONDS)
-    assert sources.of(one)["s1"] is not None, "an apiserver that is away changes nothing"
+    assert (case.planned, case.news) == ([("ns", "J")], [("ns", "s1")])
+    case.api.down = True
+    await until(case.clock, 3 * REFRESH_SECONDS)
+    assert case.of(one)["s1"] is not None, "an apiserver that is away changes nothing"
     running.cancel()
 
 
 async def test_a_job_that_begins_does_not_rely_on_what_another_job_was_told():
-    api, first, second = OneSecret(), job("A", **WITH), job("B", **WITH)
-    news: list[Key] = []
-    sources = SourceSecrets(get=api.get, clock=FakeClock(), wanted=dict, changed=news.append)
-    sources.of(first)
-    await sources._look(("ns", "s1"))
-    api.held["ns", "s1"] = msgspec.json.encode(secret())
-    assert (sources.of(first), sources.of(second)) == ({"s1": None}, {})
-    await sources._look(("ns", "s1"))
-    assert sources.of(first) == sources.of(second) == {"s1": secret()}
-    third = job("C", **WITH)
-    api.down = True
-    sources.of(third)
-    await sources._look(("ns", "s1"))
-    assert (sources.of(third), news) == ({}, [("ns", "s1")] * 2)
-    api.down = False
-    await sources._look(("ns", "s1"))
-    assert (sources.of(third), news) == ({"s1": secret()}, [("ns", "s1")] * 3)
-    sources._forget({})
-    assert sources.of(first) == {}
+    first, second, third = job("A", **WITH), job("B", **WITH), job("C", **WITH)
+    case = Sources(first, second, third)
+    running = asyncio.create_task(case.secrets._reads.run())
+    case.of(first)
+    await settle()
+    case.api.held["ns", "s1"] = msgspec.json.encode(secret())
+    assert (case.of(first), case.of(second)) == ({"s1": None}, {})
+    await settle()
+    assert case.of(first) == case.of(second) == {"s1": secret()}
+    assert (case.planned, case.news) == ([("ns", "A"), ("ns", "B")], [("ns", "s1")])
+    case.api.down = True
+    assert case.of(third) == {}
+    await settle()
+    assert case.of(third) == {}
+    assert (len(case.api.asked), case.planned[2:]) == (2 + len(case.clock.sleeps), [])
+    case.api.down = False
+    await settle()
+    assert (case.of(third), case.planned[2:], case.news) == ({"s1": secret()}, [("ns", "C")], [("ns", "s1")])
+    case.secrets._forget({})
+    assert case.of(first) == {}
+    running.cancel()
+
+
+async def test_a_job_that_asks_during_a_read_waits_for_the_next_one():
+    first, second = job("A", **WITH), job("B", **WITH)
+    case = Sources(first, second)
+    get = case.api.get
+
+    async def slowly(resource: object, namespace: str, name: str) -> bytes:
+        try:
+            return await get(resource, namespace, name)
+        finally:
+            case.of(second)
+            case.api.held["ns", "s1"] = msgspec.json.encode(secret())
+
+    case.secrets._get = slowly
+    running = asyncio.create_task(case.secrets._reads.run())
+    case.of(first)
+    await settle()
+    assert (case.of(first), case.planned) == ({"s1": None}, [("ns", "A"), ("ns", "B")])
+    assert case.of(second) == {}
+    await settle()
+    assert case.of(second) == {"s1": secret()}
+    running.cancel()
+
+
+async def test_a_job_that_ends_is_not_read_for():
+    one = job(**WITH)
+    case = Sources(one)
+    case.of(one)
+    case.secrets._forget({})
+    running = asyncio.create_task(case.secrets._reads.run())
+    await settle()
+    assert case.api.asked == []
+    running.cancel()
 
 
 class SecretServer:

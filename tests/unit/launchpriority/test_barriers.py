@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from flotilla_common.control.keystate import Memory
-from flotilla_common.control.questions import RETRY_SECONDS
+from flotilla_common.control.reads import RETRY_SECONDS
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.settings import Settings
 from flotilla_sidecar.app import PARTS

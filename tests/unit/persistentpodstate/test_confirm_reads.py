@@ -5,7 +5,7 @@ import asyncio
 from flotilla_common.api.kinds.persistentpodstate.types import PersistentPodState
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, Resource
-from flotilla_common.control.questions import RETRY_SECONDS
+from flotilla_common.control.reads import RETRY_SECONDS
 from flotilla_common.kube.interface import ApiError
 from flotilla_statefulset.persistentpodstate.controller import ConfirmReads
 from flotilla_statefulset.persistentpodstate.snapshot import ConfirmedRead

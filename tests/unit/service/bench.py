@@ -1,5 +1,6 @@
 """A service's context over fakes: an apiserver that holds documents, a bus and a clock in memory."""
 
+import asyncio
 from typing import Any, cast
 
 from flotilla_common.bus.interface import Bus
@@ -60,8 +61,13 @@ class Live:
             api=self.context.api, clock=self.context.clock, service="test", namespace="s", identity="r1"
         )
         self.add_task: list[Any] = []
+        self.running: list[asyncio.Future[None]] = []
         self.woken = Woken()
         self.live_context = self.another()
+
+    def start(self) -> None:
+        """Run the tasks of the components until the test ends."""
+        self.running = [asyncio.ensure_future(task()) for task in self.add_task]
 
     def another(self) -> LiveContext:
         """Return the context of another component of the same service."""

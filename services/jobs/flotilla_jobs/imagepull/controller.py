@@ -85,6 +85,7 @@ class Gatherer:
         self._sources = SourceSecrets(
             get=context.get,
             clock=context.clock,
+            requeue=context.requeue,
             wanted=lambda: self.triggers.sources(context.owns),
             changed=lambda key: [context.requeue(*job) for job in self.triggers.of_source(key)],
         )

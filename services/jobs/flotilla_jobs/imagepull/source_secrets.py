@@ -17,10 +17,10 @@ from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.resources import SECRET
 from flotilla_common.clock import Clock
 from flotilla_common.control.keystate import Key
-from flotilla_common.control.questions import Get
+from flotilla_common.control.reads import Get, Reads
 from flotilla_common.kube.interface import ApiError, Unreachable
 
-LOOK_SECONDS = 5.0
+REFRESH_SECONDS = 5.0
 """Interval of reading a secret again: a change of the source reaches the copy within this time."""
 
 
@@ -32,23 +32,23 @@ class SourceSecrets:
         *,
         get: Get,
         clock: Clock,
+        requeue: Callable[[str, str], None],
         wanted: Callable[[], Mapping[Key, set[str]]],
         changed: Callable[[Key], object],
     ) -> None:
         """Store the accessors.
 
-        `get` reads an object; `wanted` returns the secrets of running jobs, each with the jobs' uids; `changed` is
-        called when the job's view of a secret has changed.
+        `get` reads an object; `requeue` plans a job for which a secret was read; `wanted` returns the secrets of
+        running jobs, each with the jobs' uids; `changed` is called when a secret has changed.
         """
         self._get = get
         self._clock = clock
         self._wanted = wanted
         self._changed = changed
+        self._reads: Reads[Key, None] = Reads(self._read, clock, requeue)
         self._known: dict[Key, Secret | None] = {}
         self._seen_for: dict[Key, set[str]] = {}  # the jobs that had asked before the last read
         self._waiting: dict[Key, set[str]] = {}  # the jobs that have asked since
-        self._asked: dict[Key, None] = {}
-        self._wake = asyncio.Event()
         self._decode = msgspec.json.Decoder(Secret).decode
         self._log = structlog.get_logger()
 
@@ -64,30 +64,25 @@ class SourceSecrets:
                 found[name] = self._known[key]
             else:
                 self._waiting.setdefault(key, set()).add(uid)
-                self._asked[key] = None
-                self._wake.set()
+                self._reads.ask(job.metadata.key, key)
         return found
 
     async def run(self) -> None:
         """Read requested secrets at once and those of running jobs periodically, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._answer())
+            group.create_task(self._reads.run())
             group.create_task(self._refresh())
-
-    async def _answer(self) -> None:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._asked:
-                await self._look(next(iter(self._asked)))
 
     async def _refresh(self) -> None:
         while True:
-            await self._clock.sleep(LOOK_SECONDS)
+            await self._clock.sleep(REFRESH_SECONDS)
             wanted = self._wanted()
             self._forget(wanted)
             for key in sorted(wanted):
-                await self._look(key)
+                try:
+                    await self._update(key)
+                except (ApiError, Unreachable, msgspec.MsgspecError) as error:  # the next round reads again
+                    self._log.warning("cannot read a pull secret", secret="/".join(key), error=str(error))
 
     def _forget(self, wanted: Mapping[Key, set[str]]) -> None:
         for key in self._known.keys() - wanted.keys():
@@ -96,24 +91,21 @@ class SourceSecrets:
             uids.intersection_update(wanted[key])
         self._waiting = {key: uids & wanted[key] for key, uids in self._waiting.items() if key in wanted}
 
-    async def _look(self, key: Key) -> None:
-        self._asked.pop(key, None)
+    async def _read(self, key: Key) -> None:
+        if self._waiting.get(key):  # else the jobs have ended meanwhile
+            await self._update(key)
+
+    async def _update(self, key: Key) -> None:
+        """Read the secret. Raises ApiError, Unreachable, MsgspecError."""
         waiting = set(self._waiting.get(key, ()))  # jobs that ask during this read wait for the next one
-        try:
-            secret = await self._read(key)
-        except (ApiError, Unreachable, msgspec.MsgspecError) as error:
-            self._log.warning("cannot read a pull secret", secret="/".join(key), error=str(error))
-            return  # the next round reads again
-        news = key not in self._known or _version(self._known[key]) != _version(secret)
+        found = await found_or_none(self._get(SECRET, *key))
+        secret = None if found is None else self._decode(found)
+        news = key in self._known and _version(self._known[key]) != _version(secret)
         self._known[key] = secret
         self._seen_for.setdefault(key, set()).update(waiting)
         self._waiting[key] = self._waiting.get(key, set()) - waiting
-        if news or waiting:
+        if news:
             self._changed(key)
-
-    async def _read(self, key: Key) -> Secret | None:
-        found = await found_or_none(self._get(SECRET, *key))
-        return None if found is None else self._decode(found)
 
 
 def _version(secret: Secret | None) -> tuple[str, str]:

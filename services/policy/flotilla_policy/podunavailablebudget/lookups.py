@@ -7,7 +7,6 @@ pass without an answer proceeds without it, and the budget is planned again once
 
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
-from itertools import count
 from typing import NamedTuple
 
 import msgspec
@@ -21,7 +20,7 @@ from flotilla_common.clock import Clock
 from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.customkinds import GroupKind
 from flotilla_common.control.keystate import Key
-from flotilla_common.control.questions import Questions
+from flotilla_common.control.reads import Reads
 from flotilla_common.kube.discovery import served
 from flotilla_common.kube.interface import Unreachable
 
@@ -68,8 +67,8 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class _Question(NamedTuple):
+    budget: Key
     wanted: frozenset[Reference | Read]
-    number: int
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -134,9 +133,8 @@ class Lookups:
         self._answers: dict[Key, _Answer] = {}
         self._used: set[Key] = set()
         self._open: dict[Key, _Question] = {}
-        self._numbers = count()
-        self._questions = Questions(self._read, context.clock, context.requeue)
-        context.add_task(self._questions.run)
+        self._reads: Reads[_Question, None] = Reads(self._read, context.clock, context.requeue)
+        context.add_task(self._reads.run)
 
     @property
     def _clock(self) -> Clock:
@@ -170,17 +168,17 @@ class Lookups:
         self._open.pop(key, None)
         self._answers.pop(key, None)
         self._used.discard(key)
-        self._questions.forget(key)
+        self._reads.forget(key)
 
     def _ask(self, key: Key, wanted: frozenset[Reference | Read]) -> None:
-        held = self._open.get(key)
-        if held is None or not wanted <= held.wanted:
-            self._open[key] = held = _Question(wanted, next(self._numbers))
-        self._questions.ask(key, held)
+        question = self._open.get(key)
+        if question is None or not wanted <= question.wanted:
+            self._open[key] = question = _Question(key, wanted)
+        self._reads.ask_only(key, question)
 
-    async def _read(self, key: Key, question: _Question) -> None:
+    async def _read(self, question: _Question) -> None:
         """Find the answers. Raises ApiError, Unreachable."""
-        at = self._clock.monotonic()
+        key, at = question.budget, self._clock.monotonic()
         found: dict[Reference, Found] = {}
         read: set[Read] = set()
         for one in question.wanted:
@@ -191,7 +189,7 @@ class Lookups:
                 found[one] = await self._find(key[0], one)
         self._answers[key] = _Answer(at, found, frozenset(read))
         self._used.discard(key)
-        if self._open.get(key) == question:
+        if self._open.get(key) is question:
             del self._open[key]
 
     async def _find(self, namespace: str, reference: Reference) -> Found:

@@ -7,6 +7,7 @@ answer for a single plan.
 
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,7 +17,7 @@ from flotilla_common.api.resources import CONFIG_MAP, POD
 from flotilla_common.clock import Clock
 from flotilla_common.control.keystate import Key
 from flotilla_common.control.plan import Frozen
-from flotilla_common.control.questions import Get, Questions
+from flotilla_common.control.reads import Get, Reads
 from flotilla_sidecar.launchpriority.launch import barrier_name
 
 GOOD_SECONDS = 20.0
@@ -36,6 +37,14 @@ class Barrier(Frozen):
     going: bool = False  # being deleted
 
 
+class Question(NamedTuple):
+    """A request for the ConfigMap of a pod."""
+
+    pod: Key
+    uid: str
+    name: str
+
+
 _decode = msgspec.json.Decoder(ConfigMap).decode
 
 
@@ -46,28 +55,29 @@ class Barriers:
         """Take `get`, which reads an object, and `requeue`, which plans the asking pod again."""
         self._get = get
         self._clock = clock
-        self._questions = Questions(self._read, clock, requeue)
-        self.forget, self.run = self._questions.forget, self._questions.run
+        self._reads = Reads(self._read, clock, requeue)
+        self.forget, self.run = self._reads.forget, self._reads.run
 
     def of(self, pod: Pod, key: str) -> Barrier | None:
         """Return the pod's ConfigMap; None until the apiserver has answered, which plans the pod again.
 
         An answer without the key is returned once: what is planned from it changes the ConfigMap.
         """
-        whose, question = pod.metadata.key, (pod.metadata.uid, barrier_name(pod))
-        answer = self._questions.ask(whose, question)
+        meta = pod.metadata
+        answer = self._reads.ask_only(meta.key, Question(meta.key, meta.uid, barrier_name(pod)))
         if answer is None:
             return None
         barrier, until = answer
         late = until < self._clock.monotonic()
         if late or barrier.earlier or key not in barrier.keys:
-            self._questions.forget(whose)
+            self.forget(meta.key)
         return self.of(pod, key) if late else barrier
 
-    async def _read(self, key: Key, question: tuple[str, str]) -> tuple[Barrier, float]:
+    async def _read(self, question: Question) -> tuple[Barrier, float]:
         """Return the apiserver's answer, and until when it is valid."""
-        found = await found_or_none(self._get(CONFIG_MAP, key[0], question[1]))
-        barrier = Barrier() if found is None else _barrier(_decode(found), key[1], question[0])
+        namespace, pod = question.pod
+        found = await found_or_none(self._get(CONFIG_MAP, namespace, question.name))
+        barrier = Barrier() if found is None else _barrier(_decode(found), pod, question.uid)
         return barrier, self._clock.monotonic() + GOOD_SECONDS
 
 

@@ -19,7 +19,7 @@ from flotilla_common.clock import Clock
 from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.customkinds import CustomKinds, GroupKind
 from flotilla_common.control.keystate import Key, Memory
-from flotilla_common.control.questions import Get, Questions
+from flotilla_common.control.reads import Get, Reads
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Trigger, Watch
 from flotilla_common.mirror.table import Table
@@ -239,6 +239,7 @@ class Question(NamedTuple):
     """A question to the apiserver, and the version of the PersistentPodState that raised it."""
 
     resource: Resource
+    namespace: str
     name: str
     version: str
 
@@ -254,16 +255,16 @@ class ConfirmReads:
     def __init__(self, get: Get, clock: Clock, requeue: Callable[[str, str], None]) -> None:
         """Take `get`, which reads an object, and `requeue`, which plans the asking key again."""
         self._get = get
-        self._questions = Questions(self._read, clock, requeue)
-        self.forget, self.run = self._questions.forget, self._questions.run
+        self._reads = Reads(self._read, clock, requeue)
+        self.forget, self.run = self._reads.forget, self._reads.run
 
     def of(self, state: PersistentPodState, resource: Resource, name: str) -> ConfirmedRead | None:
         """Return the apiserver's answer about the workload; None until it arrives, which plans the asking key again."""
         meta = state.metadata
-        return self._questions.ask((meta.namespace, meta.name), Question(resource, name, meta.resource_version))
+        return self._reads.ask_only(meta.key, Question(resource, meta.namespace, name, meta.resource_version))
 
-    async def _read(self, key: Key, question: Question) -> ConfirmedRead:
-        found = await found_or_none(self._get(question.resource, key[0], question.name))
+    async def _read(self, question: Question) -> ConfirmedRead:
+        found = await found_or_none(self._get(*question[:3]))
         return ConfirmedRead(None if found is None else metadata_of(found))
 
 

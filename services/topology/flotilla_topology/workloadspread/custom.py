@@ -27,7 +27,7 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.customkinds import CustomKinds
 from flotilla_common.control.keystate import Key
-from flotilla_common.control.questions import Questions
+from flotilla_common.control.reads import Reads
 from flotilla_common.control.watches import Watch
 from flotilla_common.mirror.table import Table
 
@@ -64,6 +64,7 @@ class Question(NamedTuple):
     """A request for the selector of one version of a workload."""
 
     resource: Resource
+    namespace: str
     name: str
     version: str
 
@@ -75,7 +76,7 @@ class CustomTargets:
         self._context = context
         self._spreads = spreads
         self._configurations = context.table(CONFIGURATIONS)
-        self._selectors = Questions(self._read_selector, context.clock, context.requeue)
+        self._selectors = Reads(self._read_selector, context.clock, context.requeue)
         self._kinds = CustomKinds(
             lambda: context.api,
             CustomTarget,
@@ -110,7 +111,8 @@ class CustomTargets:
         if found is None or not found[0].scaled:
             return None
         meta = workload.metadata
-        answer = self._selectors.ask(spread.metadata.key, Question(found[0].resource, meta.name, meta.resource_version))
+        question = Question(found[0].resource, *meta.key, meta.resource_version)
+        answer = self._selectors.ask_only(spread.metadata.key, question)
         if answer is None:
             raise Unknown(f"reading the pod selector of {workload.metadata.name}")
         return answer if not answer.empty else None
@@ -148,9 +150,9 @@ class CustomTargets:
         meta = workload.metadata
         return self._spreads.by_index(TARGET, (meta.namespace, resource.group, resource.kind, meta.name))
 
-    async def _read_selector(self, key: Key, question: Question) -> Selector:
+    async def _read_selector(self, question: Question) -> Selector:
         """Read the selector of a workload's scale; an empty one if it has none. Raises ApiError, Unreachable."""
-        body = await found_or_none(self._context.api.get(question.resource, key[0], question.name, "scale"))
+        body = await found_or_none(self._context.api.get(*question[:3], "scale"))
         scale: Json = {} if body is None else msgspec.json.decode(body, type=Json)
         try:
             return Selector.read(text(member(scale, "status").get("selector")))
