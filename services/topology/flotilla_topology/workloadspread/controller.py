@@ -80,6 +80,7 @@ class Gatherer:
         """Return the WorkloadSpread and its surroundings; None when it does not exist."""
         spread = self._spreads.get(*key)
         if spread is None:
+            self.custom.forget(key)
             return None
         snapshot = WorkloadSpreadSnapshot(spread=spread)
         group, kind, name = spread.spec.target_ref.identity

@@ -86,6 +86,7 @@ class CustomTargets:
             listener=self._changed,
             changed=self._kind_changed,
         )
+        self.forget = self._selectors.forget
         context.add_task(self._selectors.run)
         context.add_task(self._kinds.run)
 
