@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from flotilla_webhook.certificates import Bundle, issue
+from flotilla_webhook.server.certificates import Bundle, issue
 from tests.support.webhook import Running, cloneset, eventually, webhook
 
 CONFIGURATIONS = ("mutatingwebhookconfiguration", "validatingwebhookconfiguration")

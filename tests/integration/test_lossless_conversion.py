@@ -23,7 +23,7 @@ from flotilla_common.api.resources import CRD, Resource
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_dev.cluster.admin import admin
-from flotilla_webhook.conversion import convert
+from flotilla_webhook.server.reviews import convert
 from tests.simulation.contract.apiserver.harness import eventually
 from tests.support.certificates import Authority
 from tests.support.cluster import control_plane

@@ -11,7 +11,7 @@ import pytest_asyncio
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION
 from flotilla_common.clock import SystemClock
 from flotilla_webhook.metrics import process_metrics
-from flotilla_webhook.server import MAX_BODIES, MAX_BODY
+from flotilla_webhook.server.http_server import MAX_BODIES, MAX_BODY
 from tests.support.webhook import Running, cloneset, eventually, webhook
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

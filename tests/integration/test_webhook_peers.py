@@ -13,7 +13,7 @@ from flotilla_common.bus.interface import BusError
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock, SystemEntropy
 from flotilla_dev.cluster.nats import NatsServer, start_nats
-from flotilla_webhook.peers import ASK_SECONDS, SILENT_SECONDS, Grant, Peers, Question
+from flotilla_webhook.spreading.peers import ASK_SECONDS, SILENT_SECONDS, Grant, Peers, Question
 from tests.support.broker import BusAt
 from tests.support.cluster import eventually, programs
 

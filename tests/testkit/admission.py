@@ -8,10 +8,9 @@ from prometheus_client import CollectorRegistry
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.gates import Gates
-from flotilla_webhook.live_counts import LiveCounts
+from flotilla_webhook.kinds import LiveTools, kind_handlers
 from flotilla_webhook.metrics import Metrics
-from flotilla_webhook.protection import Protection
-from flotilla_webhook.tools import LiveTools, kind_handlers
+from flotilla_webhook.protection import LiveCounts, Protection
 from tests.support.fake_clock import FakeClock
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json

@@ -28,7 +28,7 @@ from flotilla_common.api.resources import (
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
 from flotilla_common.control.watches import AccessRule
 from flotilla_common.settings import Settings
-from flotilla_webhook.registration import GROUPS
+from flotilla_webhook.server.registration import GROUPS
 
 
 def converted() -> tuple[str, ...]:

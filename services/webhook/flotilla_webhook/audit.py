@@ -16,7 +16,7 @@ from flotilla_common.api.redaction import redacted_changes
 from flotilla_common.api.webhooks import paths
 from flotilla_common.clock import Clock
 from flotilla_common.control.journal import Admission, Journal
-from flotilla_webhook.wire import Handler
+from flotilla_webhook.server.reviews import Handler
 
 MESSAGE_LENGTH = 500
 """Length limit of a published refusal."""

@@ -9,7 +9,7 @@ import structlog
 from flotilla_common.api.meta import metadata_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
-from flotilla_common.kube.interface import Api
+from flotilla_common.kube.interface import Api, pages
 from flotilla_common.kube.reflector import HeadMeta, Reflector
 from flotilla_common.mirror.table import version_number
 
@@ -132,3 +132,8 @@ class Cache(Generic[T]):
         self.needed = needed
         for listener in self._listeners:
             listener()
+
+
+async def read_all(api: Api, resource: Resource, namespace: str = "") -> list[msgspec.Raw]:
+    """Return all objects of a namespace, or of all. Raises ApiError, Unreachable."""
+    return [item async for page in pages(api, resource, namespace) for item in page.items]

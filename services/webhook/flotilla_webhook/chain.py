@@ -1,4 +1,4 @@
-"""Builds the chain of steps on new pods, in order (webhooks.md §7), and the kinds whose objects require it."""
+"""Lists the steps and checks of pods in order (webhooks.md §7, §8), and the kinds whose objects require them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -6,38 +6,33 @@ from typing import Any
 
 import msgspec
 
-from flotilla_common.api.admission.review import Request
-from flotilla_common.api.documents import Json, fill, mapping, mappings
-from flotilla_common.api.keys import POD_READY
+from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
 from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
-from flotilla_common.api.podrules import LACKS_READINESS_GATE, PodRule
-from flotilla_common.api.resources import Resource
+from flotilla_common.api.resources import MUTATING, VALIDATING, Resource
 from flotilla_common.api.webhooks import paths
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
 from flotilla_common.settings import Settings
-from flotilla_webhook.activation import Activation, RulesOf
-from flotilla_webhook.active_rules import ActiveRules
-from flotilla_webhook.budget_annotation import BudgetAnnotation
-from flotilla_webhook.budget_holders import BudgetHolders
-from flotilla_webhook.budget_records import BudgetRecords
-from flotilla_webhook.budgets import Budgets
+from flotilla_webhook.budgets.annotation import BudgetAnnotation
+from flotilla_webhook.budgets.check import Budgets
+from flotilla_webhook.budgets.reports import BudgetHolders, BudgetRecords
 from flotilla_webhook.cache import Cache
-from flotilla_webhook.launch import launch_step
-from flotilla_webhook.persistent import PersistentStates
-from flotilla_webhook.pod_checks import PodChecks
-from flotilla_webhook.pods import AdmissionStep, PodAdmission
-from flotilla_webhook.serverless import ServerlessProbes
-from flotilla_webhook.sidecars import Sidecars
-from flotilla_webhook.spreading import Spreads
-from flotilla_webhook.wire import Handler
+from flotilla_webhook.pods.activation import Activation, ActiveRules, RulesOf
+from flotilla_webhook.pods.admission import PodAdmission, PodChecks
+from flotilla_webhook.pods.persistent import PersistentStates
+from flotilla_webhook.pods.probes import ServerlessProbes
+from flotilla_webhook.pods.sidecars import Sidecars
+from flotilla_webhook.pods.startup import launch_step, readiness_step
+from flotilla_webhook.server.registration import PodEntries, Registration
+from flotilla_webhook.server.reviews import Handler
+from flotilla_webhook.spreading.step import Spreads
 
 
 class RuleSource(msgspec.Struct, frozen=True):
@@ -62,24 +57,39 @@ class Chain(msgspec.Struct, frozen=True):
     aclose: Callable[[], Awaitable[None]]
     """Called when the webhook stops serving."""
 
-    def with_activation(
-        self, activation: Activation, checks: Activation, handlers: Mapping[str, Handler]
-    ) -> dict[str, Handler]:
-        """Wrap the handlers of those kinds, by path, to arm the webhook before they answer.
+    def handlers(self) -> dict[str, Handler]:
+        """Return the handlers in the path of pods, by path."""
+        return self.pods.handlers() | self.checks.handlers()
 
-        `activation` brings rules of new pods into use, `checks` those of pods that go or are updated.
-        """
+    def entries(self) -> dict[Resource, PodEntries]:
+        """Return the functions that build the entries in the path of pods, by configuration."""
+        return {MUTATING: self.pods.entries, VALIDATING: self.checks.entries}
+
+    def with_activation(
+        self, api: Api, clock: Clock, registration: Registration, handlers: Mapping[str, Handler]
+    ) -> dict[str, Handler]:
+        """Wrap the handlers of those kinds, by path, to bring the rules of an object into use before they answer."""
+        pods, checks = self.pods.active_rules, self.checks.active_rules
+        creations = Activation(api=api, clock=clock, active_rules=pods, register=registration.sync_pods)
+        changes = Activation(api=api, clock=clock, active_rules=checks, register=registration.sync_checks)
         return {
-            path: _with_activation(self.rule_sources[kind.resource], activation, checks, handlers[path])
+            path: _with_activation(self.rule_sources[kind.resource], creations, changes, handlers[path])
             for kind in catalogue.KINDS
             if kind.rules().admission.arms_pods
             for path in paths(kind, "validate")
         }
 
+    def tasks(self, api: Api, clock: Clock, need: Callable[[], None]) -> list[Coroutine[Any, Any, None]]:
+        """Return the tasks of the watches and of expiring rules; they call `need` when the required rules change."""
+        for cache in self.caches:
+            cache.listen(need)
+        expiring = [active_rules.expire(need) for active_rules in (self.pods.active_rules, self.checks.active_rules)]
+        return [*expiring, *(cache.follow(api, clock) for cache in self.caches)]
 
-def _with_activation(source: RuleSource, activation: Activation, checks: Activation, handler: Handler) -> Handler:
-    found = activation.before(handler, source.rules_of, source.admitted)
-    return found if source.checks_of is None else checks.before(found, source.checks_of, lambda _: None)
+
+def _with_activation(source: RuleSource, creations: Activation, changes: Activation, handler: Handler) -> Handler:
+    found = creations.before(handler, source.rules_of, source.admitted)
+    return found if source.checks_of is None else changes.before(found, source.checks_of, lambda _: None)
 
 
 def chain_of(
@@ -120,26 +130,3 @@ def chain_of(
         spreads.serve,
         close,
     )
-
-
-def readiness_step(gates: Gates) -> AdmissionStep:
-    """Return step 1, the KruisePodReady readiness gate; idle without the feature gate that requires it on every pod.
-
-    Our controllers write it into the pods that they create, so only that feature gate requires the step.
-    """
-    on = gates.on("KruisePodReadinessGate")
-
-    async def rules() -> list[PodRule]:
-        return [LACKS_READINESS_GATE] if on else []
-
-    async def change(pod: Json, request: Request) -> None:
-        if on:
-            _add_gate(mapping(pod["spec"]))
-
-    return AdmissionStep("readiness gate", rules, change)
-
-
-def _add_gate(spec: Json) -> None:
-    if not any(gate.get("conditionType") == POD_READY for gate in mappings(spec.get("readinessGates"))):
-        fill(spec, readinessGates=[])
-        spec["readinessGates"].append({"conditionType": POD_READY})

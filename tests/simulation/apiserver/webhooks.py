@@ -35,11 +35,11 @@ from flotilla_common.control.plan import Json
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
 from flotilla_common.workload.budget import is_exempt, is_ready, operation_of_update, related_budget
-from flotilla_webhook import wire
-from flotilla_webhook.app import handlers_of
-from flotilla_webhook.budget_records import COMPONENT, BudgetRecords
+from flotilla_webhook.budgets.reports import COMPONENT, BudgetRecords
 from flotilla_webhook.chain import chain_of
+from flotilla_webhook.kinds import handlers_of
 from flotilla_webhook.metrics import process_metrics
+from flotilla_webhook.server import reviews
 from tests.simulation.apiserver import errors, json_patch
 from tests.simulation.apiserver.admission import Attributes
 from tests.simulation.apiserver.client import SimulatedApi
@@ -65,7 +65,7 @@ class Replica:
         records = BudgetRecords(journal, self._events, process_metrics(), lambda _: None)
         self._chain = chain_of(self._api, bus, self._clock, SeededEntropy(name), settings, gates, records)
         handlers = handlers_of(self._api, self._clock, settings, gates, process_metrics())
-        self.handlers = handlers | self._chain.pods.handlers() | self._chain.checks.handlers()
+        self.handlers = handlers | self._chain.handlers()
 
     def follow(self, loop: SimulatedLoop) -> None:
         """Watch the objects that the process caches, and answer other replicas, from now on."""
@@ -182,7 +182,7 @@ class Webhooks:
                 return None
             why = "failed to call webhook: dial tcp: connect: connection refused"
             raise errors.internal(f'failed calling webhook "{entry.name}": {why}')
-        _, request = wire.decode(_body(attributes))
+        _, request = reviews.decode(_body(attributes))
         replica = next(self._turns)
         answer = await replica.handlers[entry.path](request)
         if not answer.allowed:
@@ -254,4 +254,4 @@ def _body(attributes: Attributes) -> bytes:
         "oldObject": attributes.old,
         "dryRun": attributes.dry_run,
     }
-    return msgspec.json.encode({"apiVersion": wire.VERSIONS[0], "kind": "AdmissionReview", "request": request})
+    return msgspec.json.encode({"apiVersion": reviews.VERSIONS[0], "kind": "AdmissionReview", "request": request})

@@ -6,7 +6,7 @@ import pytest
 
 from flotilla_common.api.admission.review import Request
 from flotilla_common.api.kinds.podprobemarker.validation import validate
-from flotilla_webhook.tools import kind_handlers
+from flotilla_webhook.kinds import kind_handlers
 from tests.testkit.admission import tools
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json

@@ -11,7 +11,7 @@ from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE
 from flotilla_common.api.kinds.podunavailablebudget.validation import loosely_overlap, validate
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.preserved import ANNOTATION
-from flotilla_webhook.tools import kind_handlers
+from flotilla_webhook.kinds import kind_handlers
 from tests.testkit.admission import tools
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json, decoded

@@ -21,7 +21,7 @@ from flotilla_common.api.resources import POD, VALIDATING, Resource
 from flotilla_common.api.rulebounds import EVERY_POD, everywhere
 from flotilla_common.api.webhooks import VALIDATING_CONFIGURATION
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.budget_rules import going_rule, updated_rule
+from flotilla_webhook.budgets.rules import going_rule, updated_rule
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
 from tests.unit.budget.build import budget, pod, pod_document

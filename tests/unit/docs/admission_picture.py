@@ -6,7 +6,7 @@ from pathlib import Path
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
 from flotilla_webhook.chain import chain_of
-from flotilla_webhook.pods import AdmissionStep
+from flotilla_webhook.pods.admission import AdmissionStep
 from tests.support.dice import Dice
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
@@ -17,24 +17,24 @@ from tests.unit.webhook.fakes import records
 PACKAGE = Path(inspect.getfile(chain_of)).parent
 
 REQUEST = (
-    ("http_protocol.py", "accepts the connection, within time limits"),
-    ("server.py", "reads the body, within size limits"),
-    ("wire.py", "decode: AdmissionReview to Request"),
-    ("pods.py", "mutate: copies the pod, runs the steps"),
+    ("server/http_server.py", "accepts the connection, within time limits"),
+    ("server/http_server.py", "reads the body, within size limits"),
+    ("server/reviews.py", "decode: AdmissionReview to Request"),
+    ("pods/admission.py", "mutate: copies the pod, runs the steps"),
 )
 ANSWER = (
-    ("wire.py", "encode: the difference as a JSON patch"),
+    ("server/reviews.py", "encode: the difference as a JSON patch"),
     ("audit.py", "metrics; writes of our kinds go onto the bus"),
 )
 RULES = (
     ("chain.py", "each step names the pods that it must see"),
-    ("pods.py", "entries: the rules become webhook entries"),
-    ("registration.py", "writes the entries into the configuration"),
-    ("activation.py", "the first object waits until they are in use"),
+    ("pods/admission.py", "entries: the rules become webhook entries"),
+    ("server/registration.py", "writes the entries into the configuration"),
+    ("pods/activation.py", "the first object waits until they are in use"),
 )
 USES = {
-    "WorkloadSpread": "booking.py, subsets.py",
-    "SidecarSet": "cache.py, injection/inject.py",
+    "WorkloadSpread": "spreading/places.py, spreading/subsets.py",
+    "SidecarSet": "cache.py, pods/sidecar_injection.py",
     "PodUnavailableBudget": "owners.py",
 }
 """Other files that a step works with, by a word of its name."""

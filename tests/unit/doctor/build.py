@@ -37,7 +37,7 @@ from flotilla_common.bus.jetstream import stream_config
 from flotilla_common.bus.subjects import Marker
 from flotilla_common.control.leases import micro_time
 from flotilla_common.gates import Gates
-from flotilla_webhook.certificates import issue
+from flotilla_webhook.server.certificates import issue
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 SERVICES = expected.ALL

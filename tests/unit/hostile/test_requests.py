@@ -13,11 +13,11 @@ from flotilla_common.api.webhooks import CONVERT_PATH
 from flotilla_common.clock import SystemClock
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
-from flotilla_webhook.app import handlers_of
 from flotilla_webhook.chain import chain_of
-from flotilla_webhook.conversion import convert
+from flotilla_webhook.kinds import handlers_of
 from flotilla_webhook.metrics import Metrics
-from flotilla_webhook.server import build
+from flotilla_webhook.server.http_server import build
+from flotilla_webhook.server.reviews import convert
 from tests.support.dice import Dice
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
@@ -57,7 +57,7 @@ def _application() -> tuple[FastAPI, list[str]]:
     metrics = Metrics(CollectorRegistry())
     handlers = handlers_of(api, clock, settings, gates, metrics)
     chain = chain_of(api, FakeBus(), clock, Dice(), settings, gates, records(FakeApi()))
-    handlers |= chain.pods.handlers() | chain.checks.handlers()
+    handlers |= chain.handlers()
     return build(handlers, convert, metrics, SystemClock()), sorted([*handlers, CONVERT_PATH])
 
 

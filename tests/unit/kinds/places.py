@@ -32,8 +32,8 @@ from flotilla_common.settings import known_flags
 from flotilla_common.settings.load import WORKERS
 from flotilla_watcher.routes import routes
 from flotilla_webhook import access
-from flotilla_webhook.conversion import convert
-from flotilla_webhook.tools import kind_handlers
+from flotilla_webhook.kinds import kind_handlers
+from flotilla_webhook.server.reviews import convert
 from tests.simulation.world import services
 from tests.testkit.admission import tools
 from tests.testkit.apiserver import FakeApi
@@ -132,8 +132,8 @@ OF_KINDS: dict[str, Place] = {
     "CRDs (api/crds)": crd,
     "objects of an installation (cli/install/manifests.py)": installation,
     "webhook entries (api/webhooks.py)": webhook_entries,
-    "webhook paths (webhook/tools.py)": webhook_paths,
-    "conversion (webhook/conversion.py)": conversion,
+    "webhook paths (webhook/kinds.py)": webhook_paths,
+    "conversion (webhook/server/reviews.py)": conversion,
     "CRDs whose conversion is kept right (webhook/access.py)": conversion_is_kept_right,
     "view role (cli/install/rbac.py)": view_role,
     "roles for its users (cli/install/rbac.py)": user_roles,

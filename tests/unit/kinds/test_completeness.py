@@ -16,7 +16,7 @@ from flotilla_common.api.webhooks import mutating_entries, path_of, validating_e
 from flotilla_common.gates import Gates
 from flotilla_common.installed import published
 from flotilla_common.settings import SettingsError, load
-from flotilla_webhook.tools import kind_handlers
+from flotilla_webhook.kinds import kind_handlers
 from tests.sample.added import added
 from tests.sample.kind import KIND
 from tests.testkit.admission import tools

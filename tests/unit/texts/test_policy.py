@@ -7,7 +7,7 @@ import pytest
 
 from flotilla_common.control.plan import Event, Plan
 from flotilla_policy.podunavailablebudget.plan import plan
-from flotilla_webhook.budget_records import PREVENTED
+from flotilla_webhook.budgets.reports import PREVENTED
 from tests.unit.podunavailablebudget.build import NOW, ago, budget, pod, snapshot
 from tests.unit.texts.told import events
 

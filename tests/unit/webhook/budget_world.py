@@ -11,12 +11,11 @@ from flotilla_common.api.resources import POD
 from flotilla_common.clock import SystemEntropy
 from flotilla_common.gates import Gates
 from flotilla_common.kube.reflector import HeadMeta
-from flotilla_webhook.active_rules import ActiveRules
-from flotilla_webhook.budget_annotation import BudgetAnnotation
-from flotilla_webhook.budget_holders import BudgetHolders
-from flotilla_webhook.budgets import Budgets
-from flotilla_webhook.pod_checks import Check, PodChecks
-from flotilla_webhook.pods import PodAdmission
+from flotilla_webhook.budgets.annotation import BudgetAnnotation
+from flotilla_webhook.budgets.check import Budgets
+from flotilla_webhook.budgets.reports import BudgetHolders
+from flotilla_webhook.pods.activation import ActiveRules
+from flotilla_webhook.pods.admission import Check, PodAdmission, PodChecks
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 from tests.testkit.admission import applied

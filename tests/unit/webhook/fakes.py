@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry
 
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.journal import Journal
-from flotilla_webhook.budget_records import COMPONENT, BudgetRecords
+from flotilla_webhook.budgets.reports import COMPONENT, BudgetRecords
 from flotilla_webhook.metrics import Metrics
 from tests.support.dice import Dice
 from tests.support.fake_bus import FakeBus

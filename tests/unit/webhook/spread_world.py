@@ -10,10 +10,9 @@ from flotilla_common.api.resources import CONFIG_MAP, POD
 from flotilla_common.clock import SystemEntropy
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.settings import Settings
-from flotilla_webhook.active_rules import ActiveRules
-from flotilla_webhook.pod_checks import Check, PodChecks
-from flotilla_webhook.pods import PodAdmission
-from flotilla_webhook.spreading import Spreads
+from flotilla_webhook.pods.activation import ActiveRules
+from flotilla_webhook.pods.admission import Check, PodAdmission, PodChecks
+from flotilla_webhook.spreading.step import Spreads
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 from tests.testkit.admission import applied

@@ -10,11 +10,9 @@ from flotilla_common.api.podrules import PodRule, decoded
 from flotilla_common.api.resources import CONFIG_MAP
 from flotilla_common.kube.interface import ApiError
 from flotilla_common.kube.reflector import HeadMeta
-from flotilla_webhook.activation import Activation
-from flotilla_webhook.active_rules import LINGER_SECONDS, ActiveRules
-from flotilla_webhook.persistent import PersistentStates
-from flotilla_webhook.pod_checks import PodChecks
-from flotilla_webhook.pods import SEEN, PodAdmission
+from flotilla_webhook.pods.activation import LINGER_SECONDS, Activation, ActiveRules
+from flotilla_webhook.pods.admission import SEEN, PodAdmission, PodChecks
+from flotilla_webhook.pods.persistent import PersistentStates
 from tests.support.fake_clock import FakeClock
 from tests.testkit.admission import applied
 from tests.testkit.apiserver import FakeApi

@@ -13,7 +13,7 @@ from flotilla_common.api.webhooks import paths
 from flotilla_common.bus.interface import Bus
 from flotilla_common.control.journal import Journal
 from flotilla_webhook.audit import Audit, manager_of
-from flotilla_webhook.wire import Handler
+from flotilla_webhook.server.reviews import Handler
 from tests.support.fake_clock import FakeClock
 from tests.testkit.documents import Json
 from tests.unit.control.fakes import SilentBus

@@ -14,10 +14,9 @@ from uvicorn.server import ServerState
 from flotilla_common.api.admission import review
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.clock import SystemClock
-from flotilla_webhook.conversion import convert
-from flotilla_webhook.http_protocol import BoundedProtocol
 from flotilla_webhook.metrics import Metrics
-from flotilla_webhook.server import BodyReader, build
+from flotilla_webhook.server.http_server import BodyReader, BoundedProtocol, build
+from flotilla_webhook.server.reviews import convert
 
 REVIEW = msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "request": {"uid": "u"}})
 LARGE = REVIEW.ljust(1000)

@@ -9,7 +9,7 @@ import pytest
 from flotilla_common.api.admission.review import ALLOWED
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.ledger import PATIENCE_SECONDS
+from flotilla_webhook.status_writer import PATIENCE_SECONDS
 from tests.testkit.documents import Json
 from tests.unit.webhook.budget_world import NAMESPACE, World, budget, pod, with_image
 from tests.unit.webhook.test_ledger import CONFLICT, Distant, SlowClock, once, raising

@@ -10,7 +10,7 @@ from flotilla_common.api.podrules import PodRule
 from flotilla_common.api.resources import NAMESPACE as NAMESPACES
 from flotilla_common.api.resources import POD
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.pod_checks import Check, CheckResult, PodChange
+from flotilla_webhook.pods.admission import Check, CheckResult, PodChange
 from tests.testkit.documents import Json
 from tests.unit.webhook.budget_world import NAMESPACE, NOW, World, budget, pod, with_image, with_metadata
 

@@ -19,9 +19,17 @@ from fastapi import FastAPI
 
 from flotilla_common.api.resources import SECRET
 from flotilla_common.clock import SystemClock
-from flotilla_webhook import tls
-from flotilla_webhook.certificates import Bundle, issue, problem
-from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, StoreError, files_of, read_files, write_files
+from flotilla_webhook.server import tls
+from flotilla_webhook.server.certificates import Bundle, issue, problem
+from flotilla_webhook.server.stores import (
+    ExternalStore,
+    FileStore,
+    SecretStore,
+    StoreError,
+    files_of,
+    read_files,
+    write_files,
+)
 from tests.support.fake_clock import FakeClock
 from tests.testkit.apiserver import FakeApi
 

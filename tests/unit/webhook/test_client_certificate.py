@@ -10,9 +10,9 @@ from prometheus_client import CollectorRegistry
 from flotilla_cli.local import HOST
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request
 from flotilla_common.clock import SystemClock
-from flotilla_webhook import tls
 from flotilla_webhook.metrics import Metrics
-from flotilla_webhook.server import build
+from flotilla_webhook.server import tls
+from flotilla_webhook.server.http_server import build
 from tests.support.certificates import Authority
 from tests.support.fake_clock import FakeClock
 

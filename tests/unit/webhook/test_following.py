@@ -8,7 +8,7 @@ import msgspec
 
 from flotilla_common.api.resources import MUTATING, SECRET
 from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
-from flotilla_webhook.rotation import Follower
+from flotilla_webhook.server.rotation import Follower
 from tests.support.fake_clock import FakeClock
 
 

@@ -10,9 +10,8 @@ from flotilla_common.api.admission.review import Named, Operation, Request
 from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.api.resources import POD
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
-from flotilla_webhook.templates import DryRunValidator
-from flotilla_webhook.tools import kind_handlers
-from flotilla_webhook.wire import Handler
+from flotilla_webhook.kinds import DryRunValidator, kind_handlers
+from flotilla_webhook.server.reviews import Handler
 from tests.testkit.admission import KindAdmission, create, update
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json

@@ -9,8 +9,8 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from flotilla_webhook import http_protocol
-from flotilla_webhook.http_protocol import BoundedProtocol
+from flotilla_webhook.server import http_server
+from flotilla_webhook.server.http_server import BoundedProtocol
 
 HEAD = b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n"
 
@@ -25,7 +25,7 @@ async def answers(scope: Any, receive: Any, send: Any) -> None:
 
 @pytest.fixture
 async def port(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[int]:
-    monkeypatch.setattr(http_protocol, "REQUEST_SECONDS", 0.1)
+    monkeypatch.setattr(http_server, "REQUEST_SECONDS", 0.1)
     config = uvicorn.Config(answers, log_config=None, lifespan="off")
     config.load()
     state = ServerState()
@@ -75,7 +75,7 @@ async def test_an_answered_connection_stays(port: int) -> None:
 
 
 async def test_there_are_only_so_many(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "MAX_CONNECTIONS", 1)
-    monkeypatch.setattr(http_protocol, "REQUEST_SECONDS", 30)
+    monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(http_server, "REQUEST_SECONDS", 30)
     async with connection(port), connection(port) as (reader, _):
         assert await ends(reader) == b""

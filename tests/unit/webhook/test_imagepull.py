@@ -7,7 +7,7 @@ import jsonpatch
 import pytest
 
 from flotilla_common.api.admission.review import Answer, Request
-from flotilla_webhook.tools import kind_handlers
+from flotilla_webhook.kinds import kind_handlers
 from tests.testkit.admission import tools
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_webhook.injection.inject import inject
-from flotilla_webhook.injection.source import Source
+from flotilla_webhook.pods.sidecar_injection import Source, inject
 from tests.testkit.documents import Json
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_webhook.launch import order_launch
+from flotilla_webhook.pods.startup import order_launch
 from tests.support.dice import Dice
 from tests.testkit.documents import Json
 

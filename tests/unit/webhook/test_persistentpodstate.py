@@ -8,7 +8,7 @@ from flotilla_common.api.admission.review import Answer
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
 from flotilla_common.api.resources import CONFIG_MAP
 from flotilla_common.kube.interface import ApiError
-from flotilla_webhook.tools import kind_handlers
+from flotilla_webhook.kinds import kind_handlers
 from tests.testkit.admission import tools, written
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json

@@ -10,7 +10,7 @@ from flotilla_common.api.kinds.workloadspread.types import MATCHED, WORKLOAD_SPR
 from flotilla_common.api.podrules import PodRule, encoded
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.pod_checks import Check, CheckResult, PodChange
+from flotilla_webhook.pods.admission import Check, CheckResult, PodChange
 from tests.testkit.documents import Json
 from tests.unit.webhook.spread_world import CLONE_SET, NAMESPACE, World, pod, spread, subset
 

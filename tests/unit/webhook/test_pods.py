@@ -9,10 +9,10 @@ from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_ST
 from flotilla_common.api.resources import CONFIG_MAP, NODE
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import ApiError
-from flotilla_webhook.active_rules import ActiveRules
 from flotilla_webhook.chain import readiness_step
-from flotilla_webhook.persistent import UNSEEN_SECONDS, PersistentStates
-from flotilla_webhook.pods import PodAdmission
+from flotilla_webhook.pods.activation import ActiveRules
+from flotilla_webhook.pods.admission import PodAdmission
+from flotilla_webhook.pods.persistent import UNSEEN_SECONDS, PersistentStates
 from tests.support.fake_clock import FakeClock
 from tests.testkit.admission import applied
 from tests.testkit.apiserver import FakeApi

@@ -11,10 +11,9 @@ from flotilla_common.api.admission.review import Named, Request, User
 from flotilla_common.api.resources import CLAIM, CRD, POD, SECRET, Resource
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import ApiError, Page
-from flotilla_webhook import live_counts
-from flotilla_webhook.live_counts import LiveCounts
+from flotilla_webhook import protection
 from flotilla_webhook.metrics import Metrics
-from flotilla_webhook.protection import Protection
+from flotilla_webhook.protection import LiveCounts, Protection
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
 
@@ -247,7 +246,7 @@ async def test_what_cannot_be_looked_through_in_time_is_refused(monkeypatch: pyt
         await asyncio.sleep(0)
         return Page([], "1", next_token="more")
 
-    monkeypatch.setattr(live_counts, "SEARCH_SECONDS", 0.05)
+    monkeypatch.setattr(protection, "SEARCH_SECONDS", 0.05)
     monkeypatch.setattr(case.cluster, "list", slow)
     refusal = await case.delete("Namespace", "Cascading")
     assert refusal == f"{PREFIX}list pods error: the search took longer than 0.05 s"

@@ -19,7 +19,7 @@ from flotilla_common.gates import Gates
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.settings import Settings
 from flotilla_webhook.chain import Chain, chain_of
-from flotilla_webhook.server import _admit
+from flotilla_webhook.server.http_server import _admit
 from tests.support.dice import Dice
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock

@@ -6,7 +6,7 @@ import pytest
 
 from flotilla_common.api.admission.review import Answer
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.tools import kind_handlers
+from flotilla_webhook.kinds import kind_handlers
 from tests.testkit.admission import tools, written
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json

@@ -22,14 +22,13 @@ from flotilla_common.api.webhooks import (
     validating_entries,
 )
 from flotilla_common.gates import Gates
-from flotilla_webhook.active_rules import LINGER_SECONDS, ActiveRules
-from flotilla_webhook.certificates import Bundle, issue
 from flotilla_webhook.chain import readiness_step
-from flotilla_webhook.pod_checks import PodChecks
-from flotilla_webhook.pods import PodAdmission
-from flotilla_webhook.registration import Endpoint, Registration, RegistrationError
-from flotilla_webhook.rotation import APART, INTERVAL, CertificateRotator
-from flotilla_webhook.stores import SecretStore, files_of
+from flotilla_webhook.pods.activation import LINGER_SECONDS, ActiveRules
+from flotilla_webhook.pods.admission import PodAdmission, PodChecks
+from flotilla_webhook.server.certificates import Bundle, issue
+from flotilla_webhook.server.registration import Endpoint, Registration, RegistrationError
+from flotilla_webhook.server.rotation import APART, INTERVAL, CertificateRotator
+from flotilla_webhook.server.stores import SecretStore, files_of
 from tests.support.fake_clock import FakeClock
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json

@@ -14,10 +14,9 @@ from flotilla_common.api.admission import review
 from flotilla_common.api.admission.fields import aggregate, invalid
 from flotilla_common.api.admission.review import Answer, Operation, Request
 from flotilla_common.clock import SystemClock
-from flotilla_webhook.conversion import convert
 from flotilla_webhook.metrics import Metrics
-from flotilla_webhook.server import LARGE, MAX_BODY, build
-from flotilla_webhook.wire import Handler, decode, encode, refused_unread
+from flotilla_webhook.server.http_server import LARGE, MAX_BODY, build
+from flotilla_webhook.server.reviews import Handler, convert, decode, encode, refused_unread
 from tests.unit.webhook.asgi import call
 
 ANSWERS = {

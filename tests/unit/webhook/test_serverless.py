@@ -9,7 +9,7 @@ from flotilla_common.api.admission.review import Request
 from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import ApiError
-from flotilla_webhook.serverless import ServerlessProbes, hand_over
+from flotilla_webhook.pods.probes import ServerlessProbes, hand_over
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
 

@@ -14,9 +14,9 @@ from flotilla_common.api.resources import NAMESPACE, REVISION
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import ApiError
 from flotilla_common.kube.reflector import HeadMeta
-from flotilla_webhook.active_rules import ActiveRules
-from flotilla_webhook.pods import PodAdmission
-from flotilla_webhook.sidecars import UNSEEN_SECONDS, Sidecars
+from flotilla_webhook.pods.activation import ActiveRules
+from flotilla_webhook.pods.admission import PodAdmission
+from flotilla_webhook.pods.sidecars import UNSEEN_SECONDS, Sidecars
 from tests.support.dice import Dice
 from tests.support.fake_clock import FakeClock
 from tests.testkit.admission import applied

@@ -8,7 +8,7 @@ from flotilla_common.api.kinds.workloadspread.types import PLACE, WORKLOAD_SPREA
 from flotilla_common.api.resources import JOB, REPLICA_SET, Resource
 from flotilla_common.kube.interface import ApiError
 from flotilla_webhook.owners import SECONDS
-from flotilla_webhook.spreading import ASKED_SECONDS, UNSEEN_SECONDS
+from flotilla_webhook.spreading.step import ASKED_SECONDS, UNSEEN_SECONDS
 from tests.testkit.documents import Json
 from tests.unit.webhook.spread_world import CLONE_SET, NAMESPACE, World, mark, owner, pod, spread, subset
 

@@ -22,11 +22,11 @@ from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_policy.podunavailablebudget.entries import in_doubt
 from flotilla_policy.podunavailablebudget.plan import plan
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot, Counted
-from flotilla_webhook.budget_booking import AWAITED_SECONDS
-from flotilla_webhook.ledger import PATIENCE_SECONDS
-from flotilla_webhook.pod_checks import Check, CheckResult, PodChange
+from flotilla_webhook.budgets.units import AWAITED_SECONDS
+from flotilla_webhook.budgets.units_ahead import RECOUNTED_SECONDS
+from flotilla_webhook.pods.admission import Check, CheckResult, PodChange
 from flotilla_webhook.request_rate import IDLE_SECONDS
-from flotilla_webhook.units_ahead import RECOUNTED_SECONDS
+from flotilla_webhook.status_writer import PATIENCE_SECONDS
 from tests.testkit.documents import Json, decoded
 from tests.unit.webhook.budget_world import NAMESPACE, World, budget, pod, with_image
 from tests.unit.webhook.test_budget_races import cluster_with, replicas

@@ -1,6 +1,5 @@
 """Endpoint, certificate name and store by the settings (webhooks.md §4, install.md §5)."""
 
-import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,13 +11,15 @@ from flotilla_common.api.webhooks import mutating_entries, path_of, validating_e
 from flotilla_common.gates import Gates
 from flotilla_common.service import Context
 from flotilla_common.settings import Settings
-from flotilla_webhook import app, tls
-from flotilla_webhook.activation import Activation
-from flotilla_webhook.certificates import issue
 from flotilla_webhook.chain import chain_of
+from flotilla_webhook.kinds import handlers_of
 from flotilla_webhook.metrics import process_metrics
 from flotilla_webhook.protection import recorder
-from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, files_of, write_files
+from flotilla_webhook.server import tls
+from flotilla_webhook.server.certificates import issue
+from flotilla_webhook.server.registration import Endpoint, Registration
+from flotilla_webhook.server.serving import certificate_user, host_of
+from flotilla_webhook.server.stores import ExternalStore, FileStore, SecretStore, files_of, store_of, write_files
 from tests.support.dice import Dice
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
@@ -64,9 +65,9 @@ class Wired:
 )
 def test_endpoint_and_store(settings: dict[str, Any], url: str, host: str, store: type) -> None:
     wired = Wired(**settings)
-    assert app._url(wired.settings) == url
-    assert app._host(wired.settings) == host
-    assert isinstance(app._store(wired.context), store)
+    assert Endpoint.of(wired.settings).url == url
+    assert host_of(wired.settings) == host
+    assert isinstance(store_of(wired.context), store)
 
 
 @pytest.mark.parametrize(
@@ -78,15 +79,13 @@ def test_every_entry_has_a_handler(gates: str) -> None:
     api, settings = wired.context.api, wired.settings
     chain = chain_of(api, FakeBus(), wired.clock, Dice(), settings, parsed, records(FakeApi()))
     served = {
-        **app.handlers_of(api, wired.clock, settings, parsed, process_metrics()),
-        **chain.pods.handlers(),
-        **chain.checks.handlers(),
+        **handlers_of(api, wired.clock, settings, parsed, process_metrics()),
+        **chain.handlers(),
     }
     assert {path_of(entry) for entry in mutating_entries() + validating_entries(parsed)} <= served.keys()
-    activation = Activation(
-        api=api, clock=wired.clock, active_rules=chain.pods.active_rules, register=lambda: asyncio.sleep(0)
-    )
-    rule_sources = {path.rpartition("-")[2] for path in chain.with_activation(activation, activation, served)}
+    registration = Registration(api, Endpoint("n", "s"), served, chain.entries())
+    wrapped = chain.with_activation(api, wired.clock, registration, served)
+    rule_sources = {path.rpartition("-")[2] for path in wrapped}
     assert rule_sources == {
         "persistentpodstate",
         "podprobemarker",
@@ -114,7 +113,7 @@ def test_metrics_tell_when_the_certificate_ends(tmp_path: Path) -> None:
     write_files(tmp_path / "certs", files_of(issue("localhost", datetime(2026, 1, 1, tzinfo=UTC))))
     metrics = process_metrics()
     vitals: dict[str, Callable[[], object]] = {}
-    app._using(tls.Certificate(), metrics, vitals)(tmp_path / "certs")
+    certificate_user(tls.Certificate(), metrics, vitals)(tmp_path / "certs")
     ends = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=3650)
     assert metrics.certificate_end._value.get() == ends.timestamp()
     assert vitals["certificateEnd"]() == ends
