@@ -14,6 +14,10 @@ import click
 import msgspec
 import structlog
 
+STATE_FILE = "set.json"
+HOST = "127.0.0.1"
+"""The address of everything in a cluster without real nodes."""
+
 
 class ClusterError(click.ClickException):
     """A failure to set up, check or stop a local cluster; the message says what to do next."""
@@ -92,11 +96,6 @@ def reap(pid: int) -> None:
 def bound_command(argv: Sequence[str], signal_name: str = "KILL") -> list[str]:
     """Return the command line of a program that the kernel sends the signal when its parent ends."""
     return ["setpriv", "--pdeathsig", signal_name, "--", *argv]
-
-
-STATE_FILE = "set.json"
-HOST = "127.0.0.1"
-"""The address of everything in a cluster without real nodes."""
 
 
 class Ports(msgspec.Struct, frozen=True):

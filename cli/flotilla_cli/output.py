@@ -21,6 +21,10 @@ from flotilla_common.clock import Clock
 PLAIN_WIDTH = 4000
 """Columns of plain text: nothing is cut or wrapped in a pipe."""
 
+Say = Callable[[str], None]
+REPEAT_SECONDS = 10.0
+FIGURES = re.compile(r"\d[\d,.]*")
+
 
 def plain(shown: RenderableType) -> str:
     """Return the drawing as text without colours."""
@@ -89,11 +93,6 @@ def age(since: datetime | None, now: datetime) -> str:
     return "-" if since is None else span((now - since).total_seconds())
 
 
-Say = Callable[[str], None]
-REPEAT = 10.0  # seconds
-FIGURES = re.compile(r"\d[\d,.]*")
-
-
 class Progress:
     """The steps of one command; each ends with a line that has its title and its duration."""
 
@@ -125,7 +124,7 @@ class Progress:
         def say(detail: str) -> None:
             nonlocal last_words, last_at
             words, now = FIGURES.sub("", detail), self._clock.monotonic()
-            if words != last_words or now - last_at > REPEAT:
+            if words != last_words or now - last_at > REPEAT_SECONDS:
                 last_words, last_at = words, now
                 self._console.print(f"  {detail}", markup=False, soft_wrap=True)
 

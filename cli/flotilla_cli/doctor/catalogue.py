@@ -10,7 +10,6 @@ from flotilla_cli.doctor.checks import (
     apiserver,
     bus,
     certificates,
-    definitions,
     leases,
     leftovers,
     services,
@@ -33,7 +32,7 @@ class Check(msgspec.Struct, frozen=True):
 
 CHECKS = (
     Check("apiserver", "the apiserver answers, and its version is supported", apiserver.check_apiserver),
-    Check("definitions", "the CRDs exist, are served, and match this release", definitions.check),
+    Check("definitions", "the CRDs exist, are served, and match this release", apiserver.check_definitions),
     Check("pods", "the chart's pods are running", services.check_pods),
     Check("bus", "the bus answers, requires credentials, and has free storage", bus.check_bus),
     Check("services", "every service is alive and ready", services.check_services),

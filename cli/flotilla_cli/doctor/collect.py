@@ -7,7 +7,7 @@ compared with the bus at the end.
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -18,8 +18,8 @@ from flotilla_cli.connection import BusTarget
 from flotilla_cli.doctor import expected
 from flotilla_cli.doctor.facts import Banner, Certificate, Fact, Facts, Heard, NotKnown, Sample, Stream
 from flotilla_cli.doctor.gather import bus as bus_facts
-from flotilla_cli.doctor.gather import cluster, heartbeats, probes, samples, tls
-from flotilla_cli.doctor.gather.request import SECONDS, fact, listed
+from flotilla_cli.doctor.gather import cluster, tls
+from flotilla_cli.doctor.gather.cluster import listed
 from flotilla_cli.install.kinds import CLUSTER_ROLE_BINDING, Place
 from flotilla_cli.install.live import get
 from flotilla_cli.install.rbac import NAMESPACE, account
@@ -34,11 +34,35 @@ from flotilla_common.clock import Clock
 from flotilla_common.installed import published
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
-LONG_SECONDS = heartbeats.PATIENCE_SECONDS + SECONDS
+T = TypeVar("T")
+
+SECONDS = 8.0
+"""Default deadline of a fact, in seconds."""
+
+LONG_SECONDS = bus_facts.PATIENCE_SECONDS + SECONDS
 """Deadline of facts that need the whole look."""
 
 NO_BUS = "no bus is known for this cluster: give --nats URL, or forward the port of the chart's (docs/doctor.md)"
 NODE_LEASES = "kube-node-lease"
+
+
+async def fact(asking: Coroutine[Any, Any, T], seconds: float = SECONDS) -> Fact[T]:
+    """Await the fact. Failures of cluster or bus become the reason why it is missing."""
+    try:
+        async with asyncio.timeout(seconds):
+            return Fact(await asking)
+    except TimeoutError:
+        return Fact(why=f"no answer within {seconds:g} s")
+    except ApiError as error:
+        return Fact(why=f"{'not allowed: ' if error.code == 403 else ''}{error.message}")
+    except Unreachable as error:
+        return Fact(why=f"the apiserver does not answer: {error}")
+    except BusError as error:
+        return Fact(why=f"the bus does not answer: {error}")
+    except NotKnown as error:
+        return Fact(why=str(error))
+    except OSError as error:
+        return Fact(why=str(error))
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -101,7 +125,7 @@ class _Look:
             "foreign": self._with(cluster.foreign, self._answer("definitions")),
             "webhook_certificate": self._webhook_certificate(),
         }
-        long = {"probes": probes.probes(api, clock), "leases": cluster.leases(api, self._over)}
+        long = {"probes": cluster.probes(api, clock), "leases": cluster.leases(api, self._over)}
         return {name: (asking, SECONDS) for name, asking in quick.items()} | {
             name: (asking, LONG_SECONDS) for name, asking in long.items()
         }
@@ -150,7 +174,7 @@ class _Look:
         try:
             bus = await self._bus()
             needed = asyncio.ensure_future(self._expected())
-            return await heartbeats.heard(bus, self._clock, lambda known: needed.done() and needed.result() <= known)
+            return await bus_facts.heard(bus, self._clock, lambda known: needed.done() and needed.result() <= known)
         except (BusError, NotKnown):
             await self._clock.sleep(LISTEN_SECONDS)
             raise
@@ -169,9 +193,9 @@ class _Look:
 
     async def _samples(self) -> Mapping[str, Sample]:
         bus = await self._bus()
-        listings = await samples.listing(self._api, published())
+        listings = await bus_facts.listing(self._api, published())
         await self._over.wait()
-        return await samples.compared(self._api, bus, listings)
+        return await bus_facts.compared(self._api, bus, listings)
 
     def _target(self) -> BusTarget:
         if self._places.target is None:

@@ -24,6 +24,11 @@ from flotilla_common.workload.causes.text import bare
 REPLICA_FAILURE = "ReplicaFailure"
 """The condition of Deployments and ReplicaSets that explains why no pods can be created."""
 
+_JOB_LABEL = "batch.kubernetes.io/controller-uid"
+_JOB_ENDED = ("Complete", "Failed")
+_JOB_TROUBLES = {"Failed": "has failed", "FailureTarget": "is failing", "Suspended": "is suspended"}
+"""Conditions of a Job that explain why no pod does its work."""
+
 
 class RollingUpdate(Model):
     partition: int = 0  # of StatefulSets
@@ -166,12 +171,6 @@ def stateful_set(raw: bytes) -> Workload:
         min_ready_seconds=found.spec.min_ready_seconds,
         order=by_ordinal,
     )
-
-
-_JOB_LABEL = "batch.kubernetes.io/controller-uid"
-_JOB_ENDED = ("Complete", "Failed")
-_JOB_TROUBLES = {"Failed": "has failed", "FailureTarget": "is failing", "Suspended": "is suspended"}
-"""Conditions of a Job that explain why no pod does its work."""
 
 
 async def _job_related(api: Api, raw: bytes, now: datetime) -> Related:

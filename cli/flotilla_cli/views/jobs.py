@@ -22,6 +22,8 @@ from flotilla_common.kube.interface import Api
 from flotilla_common.workload.causes import Around
 from flotilla_common.workload.placement import StrictPlacement
 
+_BROADCAST_COLUMNS = ("DESIRED", "ACTIVE", "SUCCEEDED", "FAILED", "PARALLELISM", "ENDS", "ON FAILURE")
+
 
 def cron_job(raw: bytes) -> Summary:
     """Describe the schedule, the kind of jobs, the last run, and what is active."""
@@ -52,9 +54,6 @@ async def _newest_run(api: Api, raw: bytes, now: datetime) -> Related:
     return msgspec.structs.replace(await related_of(api, view_of(resource), newest, now), served=None)
 
 
-_COLUMNS = ("DESIRED", "ACTIVE", "SUCCEEDED", "FAILED", "PARALLELISM", "ENDS", "ON FAILURE")
-
-
 def broadcast_job(raw: bytes) -> Summary:
     """Describe the progress over nodes, and the job's limits and policies."""
     job = msgspec.json.decode(raw, type=BroadcastJob)
@@ -62,7 +61,7 @@ def broadcast_job(raw: bytes) -> Summary:
     limit = "-" if spec.parallelism in (None, UNLIMITED) else str(spec.parallelism)
     counts = map(str, (status.desired, status.active, status.succeeded, status.failed))
     row = (*counts, limit, spec.completion_policy.type, spec.failure_policy.type)
-    return Summary(_headline(status), _COLUMNS, [row])
+    return Summary(_headline(status), _BROADCAST_COLUMNS, [row])
 
 
 def _headline(status: BroadcastJobStatus) -> str:

@@ -27,6 +27,9 @@ from flotilla_common.workload.causes import Around
 MOST_PODS = 20
 """Number of pods whose results `explain` lists."""
 
+SHOWN = 60
+"""Number of characters of a message that are shown."""
+
 
 def pod_probe_marker(raw: bytes) -> Summary:
     """Describe how many pods are probed, and what each probe does with its result."""
@@ -134,10 +137,6 @@ async def _about_pod(about: PodQuestion) -> Sequence[str]:
     why = (await about.whys(NODE_POD_PROBE, [node])).get(node) if lines else None
     place = f"{meta.namespace}/{meta.name}"
     return lines + [one.message for one in (why.reasons if why else ()) if place in one.objects and not one.symptom]
-
-
-SHOWN = 60
-"""Number of characters of a message that are shown."""
 
 
 def node_pod_probe(raw: bytes) -> Summary:

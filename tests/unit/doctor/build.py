@@ -27,7 +27,7 @@ from flotilla_cli.doctor.facts import (
 )
 from flotilla_cli.doctor.finding import Finding, Outcome
 from flotilla_cli.doctor.gather.bus import wanted, with_markers
-from flotilla_cli.doctor.gather.probes import INVALID, OLD, VALID
+from flotilla_cli.doctor.gather.cluster import INVALID, OLD, VALID
 from flotilla_cli.install import policies, rbac
 from flotilla_cli.install.endpoint import clients
 from flotilla_cli.install.manifests import manifests

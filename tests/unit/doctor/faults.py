@@ -15,7 +15,7 @@ from flotilla_cli.doctor.facts import (
     Sample,
     Server,
 )
-from flotilla_cli.doctor.gather.probes import INVALID, OLD, VALID
+from flotilla_cli.doctor.gather.cluster import INVALID, OLD, VALID
 from flotilla_cli.install import policies
 from flotilla_common.api.documents import Json
 from flotilla_common.control.leases import micro_time

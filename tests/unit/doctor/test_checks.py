@@ -7,7 +7,7 @@ import pytest
 
 from flotilla_cli.doctor.catalogue import CHECKS
 from flotilla_cli.doctor.facts import Certificate, Fact, Facts, Leases, Probe
-from flotilla_cli.doctor.gather.probes import OLD
+from flotilla_cli.doctor.gather.cluster import OLD
 from flotilla_cli.install import rbac
 from flotilla_common.control.leases import micro_time
 from tests.unit.doctor import build

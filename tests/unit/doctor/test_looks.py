@@ -6,6 +6,7 @@ import click
 import pytest
 
 from flotilla_cli.commands.doctor import as_json, lines
+from flotilla_cli.doctor.collect import fact
 from flotilla_cli.doctor.finding import (
     BROKEN,
     UNWELL,
@@ -18,8 +19,7 @@ from flotilla_cli.doctor.finding import (
     exit_code,
     keys,
 )
-from flotilla_cli.doctor.gather.heartbeats import PATIENCE_SECONDS, heard
-from flotilla_cli.doctor.gather.request import fact
+from flotilla_cli.doctor.gather.bus import PATIENCE_SECONDS, heard
 from flotilla_cli.published import LISTEN_SECONDS
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.bus.interface import BusError, Follow, Message, OnMessage

@@ -10,7 +10,7 @@ from functools import cache
 
 import msgspec
 
-from flotilla_cli.doctor.checks.definitions import APPLY
+from flotilla_cli.doctor.checks.apiserver import APPLY
 from flotilla_cli.doctor.expected import services
 from flotilla_cli.doctor.facts import Facts, Rights
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning

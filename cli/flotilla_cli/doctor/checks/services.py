@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from flotilla_cli.doctor.expected import services
 from flotilla_cli.doctor.facts import Facts, Heard
 from flotilla_cli.doctor.finding import Finding, Looked, broken
-from flotilla_cli.doctor.gather.heartbeats import PATIENCE_SECONDS
+from flotilla_cli.doctor.gather.bus import PATIENCE_SECONDS
 from flotilla_cli.install.kinds import name_of, namespace_of
 from flotilla_cli.output import span
 from flotilla_common.api.documents import Json, mappings, member, text

@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from flotilla_cli.adopt.discover import is_served
-from flotilla_cli.doctor.checks.definitions import APPLY
+from flotilla_cli.doctor.checks.apiserver import APPLY
 from flotilla_cli.doctor.expected import is_ours
 from flotilla_cli.doctor.facts import Facts, Probe
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
-from flotilla_cli.doctor.gather.probes import INVALID, OLD, VALID
+from flotilla_cli.doctor.gather.cluster import INVALID, OLD, VALID
 from flotilla_cli.install.endpoint import clients, services_behind, template_of
 from flotilla_cli.install.kinds import name_of
 from flotilla_common.api.documents import Json, mappings, member, sequence, strings, text

@@ -1,4 +1,8 @@
-"""Reads the installation's objects, and others near them, from the apiserver."""
+"""Reads the installation's objects, and others near them, from the apiserver, and probes the webhook through it.
+
+Only the apiserver can tell whether it reaches the webhook. The probes are dry runs of creates. The entries allow the
+webhook 30 s; the probes wait for less.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -7,8 +11,7 @@ import msgspec
 
 from flotilla_cli.adopt.discover import is_served, resource_of
 from flotilla_cli.adopt.openkruise import DAEMON, DAEMON_SET, DEPLOYMENT, GROUPS, LEADER, MANAGER
-from flotilla_cli.doctor.facts import Backend, Leases, Rights, Server
-from flotilla_cli.doctor.gather.request import listed
+from flotilla_cli.doctor.facts import Backend, Leases, NotKnown, Probe, Rights, Server
 from flotilla_cli.install.endpoint import services_behind
 from flotilla_cli.install.kinds import (
     CLUSTER_ROLE,
@@ -25,10 +28,11 @@ from flotilla_cli.install.live import get
 from flotilla_cli.install.rbac import SECRETS_NAMESPACE
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.errors import found_or_none
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import CRD, LEASE, MUTATING, POD, VALIDATING, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.shards import SERVICE_LABEL
-from flotilla_common.kube.interface import Api, ApiError
+from flotilla_common.kube.interface import Api, ApiError, pages
 
 CHARTS = "app.kubernetes.io/part-of=flotilla"
 
@@ -36,6 +40,16 @@ _STATEFUL_SET = Resource("apps", "v1", "statefulsets", "StatefulSet")
 _SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 _REVIEW = b'{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}'
 _REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+_PROBED_NAMESPACE = "default"
+"""A namespace that always exists."""
+
+INVALID, VALID, OLD = "invalid", "valid", "v1alpha1"
+"""An object to reject, one to default, and one to convert."""
+
+WAIT_SECONDS = 6.0
+AGAIN_SECONDS = 1.0
+"""Seconds before a failed probe is repeated: a webhook that is being replaced answers again within moments."""
 
 
 async def server(api: Api, clock: Clock) -> Server:
@@ -114,6 +128,12 @@ async def workloads(api: Api) -> Sequence[Json]:
     return ours
 
 
+async def listed(api: Api, resource: Resource, namespace: str = "", selector: str = "") -> list[Json]:
+    """Return all objects of a resource. Raises ApiError, Unreachable."""
+    listed = pages(api, resource, namespace, label_selector=selector)
+    return [msgspec.json.decode(raw, type=Json) async for page in listed for raw in page.items]
+
+
 async def _of_kinds(api: Api, places: Sequence[tuple[Resource, str]], selector: str = "") -> list[Json]:
     """Return all objects of resources, each in a namespace or everywhere, with their kind, which a LIST omits."""
     found = await asyncio.gather(*(listed(api, kind, where, selector) for kind, where in places))
@@ -139,3 +159,47 @@ async def foreign(api: Api, known: Mapping[str, Json]) -> Mapping[str, int]:
                 if error.code == 403:
                     raise
     return counts
+
+
+async def probes(api: Api, clock: Clock) -> Sequence[Probe]:
+    """Return the apiserver's response to each. Raises NotKnown if the user may not create them."""
+    labels = {"app": "flotilla-doctor"}
+    wanted = {
+        INVALID: _clone_set("v1beta1", labels, {"app": "somebody-else"}),
+        VALID: _clone_set("v1beta1", labels, labels),
+        OLD: _clone_set("v1alpha1", labels, labels),
+    }
+    return await asyncio.gather(*(_probe(api, clock, name, document) for name, document in wanted.items()))
+
+
+async def _probe(api: Api, clock: Clock, name: str, document: Json) -> Probe:
+    told = await _try(api, name, document)
+    if told.code in (0, 500, 503):
+        await clock.sleep(AGAIN_SECONDS)
+        return await _try(api, name, document)
+    return told
+
+
+async def _try(api: Api, name: str, document: Json) -> Probe:
+    version = document["apiVersion"].partition("/")[2]
+    resource: Resource = msgspec.structs.replace(CLONE_SET, version=version)
+    try:
+        async with asyncio.timeout(WAIT_SECONDS):
+            reply = await api.create(resource, _PROBED_NAMESPACE, msgspec.json.encode(document), dry_run=True)
+    except TimeoutError:
+        return Probe(name, 0, f"no answer within {WAIT_SECONDS:g} s")
+    except ApiError as error:
+        if error.code == 403 and "admission webhook" not in error.message:
+            raise NotKnown(f"not allowed: {error.message}") from error
+        return Probe(name, error.code, error.message)
+    return Probe(name, 201, body=msgspec.json.decode(reply, type=Json))
+
+
+def _clone_set(version: str, selector: Json, labels: Json) -> Json:
+    template: Json = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "none"}]}}
+    return {
+        "apiVersion": f"{CLONE_SET.group}/{version}",
+        "kind": CLONE_SET.kind,
+        "metadata": {"name": "flotilla-doctor-looks", "namespace": _PROBED_NAMESPACE},
+        "spec": {"selector": {"matchLabels": selector}, "template": template},
+    }
