@@ -125,49 +125,49 @@ def classify(pods: Iterable[Pod], criteria: Criteria) -> Classification:
     groups: dict[Traits, list[Pod]] = defaultdict(list)
     for pod in pods:
         groups[pod.memo.get(_MEMO) or traits(pod)].append(pod)
-    found = Classification()
+    result = Classification()
     update_hash = short_hash(criteria.update_revision)
     for kind, members in groups.items():
         if kind.controller != criteria.uid:
             if kind.active and not kind.controller:
-                found.orphans += [pod for pod in members if criteria.selector.matches(pod.metadata.labels)]
+                result.orphans += [pod for pod in members if criteria.selector.matches(pod.metadata.labels)]
             continue
         matching = [pod for pod in members if criteria.selector.matches(pod.metadata.labels)]
         if len(matching) != len(members):
-            found.strays += [pod for pod in members if not criteria.selector.matches(pod.metadata.labels)]
+            result.strays += [pod for pod in members if not criteria.selector.matches(pod.metadata.labels)]
         if not kind.active:
-            found.inactive += matching
+            result.inactive += matching
         elif matching:
-            _enter(found, kind, matching, criteria, updated=kind.revision == update_hash)
-    return found
+            _enter(result, kind, matching, criteria, updated=kind.revision == update_hash)
+    return result
 
 
-def _enter(found: Classification, kind: Traits, pods: list[Pod], criteria: Criteria, *, updated: bool) -> None:
+def _enter(result: Classification, kind: Traits, pods: list[Pod], criteria: Criteria, *, updated: bool) -> None:
     """Enter one group of active pods of equal traits."""
-    unavailable = _unavailable(found, kind, pods, criteria)
+    unavailable = _unavailable(result, kind, pods, criteria)
     specified = _specified(kind, pods, criteria.pods_to_delete)
     uids = {pod.metadata.uid for pod in specified}
-    found.active += pods
-    (found.new if updated else found.old).extend(pods)
-    found.unavailable |= unavailable
+    result.active += pods
+    (result.new if updated else result.old).extend(pods)
+    result.unavailable |= unavailable
     if unavailable:
-        found.first_unavailable += islice((pod for pod in pods if pod.metadata.uid in unavailable), LOOKED_AT)
-    found.specified += specified
-    found.specified_uids |= uids
+        result.first_unavailable += islice((pod for pod in pods if pod.metadata.uid in unavailable), LOOKED_AT)
+    result.specified += specified
+    result.specified_uids |= uids
     if not kind.settled:
-        found.unsettled += pods
+        result.unsettled += pods
     side = Side(all=len(pods), deleting=len(specified), unavailable=len(unavailable - uids))
     if kind.state == PREPARING_DELETE:
-        found.preparing_delete += pods
+        result.preparing_delete += pods
         side = Side(all=len(pods), preparing_delete=len(pods))
     if updated:
-        found.new_side += side
+        result.new_side += side
     else:
-        found.old_side += side
+        result.old_side += side
         if kind.state == PREPARING_UPDATE:
-            found.preparing_update += pods
-            found.preparing_update_side += side
-    found.counts += _counts(kind, len(pods), len(pods) - len(unavailable), updated=updated)
+            result.preparing_update += pods
+            result.preparing_update_side += side
+    result.counts += _counts(kind, len(pods), len(pods) - len(unavailable), updated=updated)
 
 
 def _counts(kind: Traits, total: int, available: int, *, updated: bool) -> Counts:
@@ -182,7 +182,7 @@ def _counts(kind: Traits, total: int, available: int, *, updated: bool) -> Count
     )
 
 
-def _unavailable(found: Classification, kind: Traits, pods: list[Pod], criteria: Criteria) -> set[str]:
+def _unavailable(result: Classification, kind: Traits, pods: list[Pod], criteria: Criteria) -> set[str]:
     if not kind.serviceable:
         return {pod.metadata.uid for pod in pods}
     if criteria.min_ready_seconds <= 0:
@@ -194,7 +194,7 @@ def _unavailable(found: Classification, kind: Traits, pods: list[Pod], criteria:
     if times:
         # A millisecond on top: available means strictly later than ready time + minReadySeconds.
         next_at = later(later(min(times), seconds), 0.001)
-        found.available_at = min(next_at, found.available_at or next_at)
+        result.available_at = min(next_at, result.available_at or next_at)
     return {pod.metadata.uid for pod in waiting}
 
 

@@ -1,8 +1,13 @@
-"""Plans new pods: how many of which revision, with which ids and claims (cloneset.md §4.5)."""
+"""Plans new pods: how many of which revision, with which ids, claims and content (cloneset.md §4.5).
+
+A new pod already has both of Flotilla's readiness gates, so the pod webhook need not be in the path of CloneSet pods.
+It starts as PreparingNormal, so that nothing counts it as available before it has a node.
+"""
 
 import hashlib
 import itertools
 from collections.abc import Collection, Iterable, Iterator
+from datetime import datetime
 from itertools import islice
 
 import msgspec
@@ -10,15 +15,19 @@ import msgspec
 from flotilla_cloneset.cloneset.claims import instance_id
 from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_cloneset.cloneset.numbers import Quantities
-from flotilla_cloneset.cloneset.pod_factory import PodFactory
+from flotilla_cloneset.cloneset.revisions import revision_labels
+from flotilla_common.api import keys
 from flotilla_common.api.core import ControllerRevision, Pod
+from flotilla_common.api.documents import mapping, sequence, strings
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.control.plan import Chain, Create, Event, Intent, Json, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import named
 from flotilla_common.control.writes import create_of
-from flotilla_common.workload.claims import claim_templates, claims_of_revision
+from flotilla_common.workload.claims import ClaimTemplate, claim_templates, claims_of_revision
+from flotilla_common.workload.lifecycle import initial_labels, state_annotations
 from flotilla_common.workload.newpods import (
     CREATES_PER_PASS,
     creates_of_pass,
@@ -27,7 +36,10 @@ from flotilla_common.workload.newpods import (
     revision_template,
     suffix,
     wanted_gates,
+    with_readiness_gates,
+    with_volumes,
 )
+from flotilla_common.workload.ownership import owner_reference
 
 
 def plan_creates(context: PlanContext, numbers: Quantities, builder: PlanBuilder) -> bool:
@@ -90,6 +102,72 @@ def _ids(context: PlanContext) -> Iterator[str]:
     yield from filter(usable, new_instance_ids(snapshot.cloneset.metadata, [*names, *every_claim], taken))
 
 
+def new_instance_ids(owner: ObjectMeta, existing: Iterable[str], taken: Collection[str]) -> Iterator[str]:
+    """Yield endless ids that are not `taken`: the last five characters of the names of a pod and its claims (§4.5).
+
+    They look random but are derived from what exists, so that planning the same view twice plans the same names: a plan
+    that is repeated, after a crash or on a stale view, gets AlreadyExists instead of creating a second pod. The
+    CloneSet's resourceVersion is part of the view. Without it, a set that returns to an earlier state (empty, for
+    instance) would give a new pod the name of a dead one, and logs and metrics would merge the two.
+    """
+    seed = hashlib.sha256("\n".join((owner.uid, owner.resource_version, *sorted(existing))).encode()).digest()
+    used = set(taken)
+    for counter in itertools.count():
+        candidate = suffix(seed, counter)
+        if candidate not in used:
+            used.add(candidate)
+            yield candidate
+
+
+class PodFactory(msgspec.Struct, frozen=True, kw_only=True):
+    """Builds the pods of one revision."""
+
+    cloneset: CloneSet
+    template: Json
+    revision: str  # full name of the ControllerRevision
+    claims: tuple[ClaimTemplate, ...]
+    short_label: bool  # gate CloneSetShortHash
+    ready_gate: bool  # whether pods get the readiness gate KruisePodReady
+    now: datetime
+
+    def name(self, instance_id: str) -> str:
+        """Return the name of an instance's pod."""
+        return f"{self.cloneset.metadata.name}-{instance_id}"
+
+    def labels(self, instance_id: str) -> dict[str, str]:
+        """Return the labels of an instance's pod."""
+        return {
+            **strings(mapping(self.template.get("metadata")).get("labels")),
+            **revision_labels(self.revision, short=self.short_label),
+            keys.INSTANCE_ID_LABEL: instance_id,
+            **initial_labels(),
+        }
+
+    def pod(self, instance_id: str) -> Json:
+        """Return the body of an instance's pod."""
+        meta, spec = mapping(self.template.get("metadata")), mapping(self.template.get("spec"))
+        metadata: Json = {
+            "name": self.name(instance_id),
+            "generateName": f"{self.cloneset.metadata.name}-",
+            "namespace": self.cloneset.metadata.namespace,
+            "labels": self.labels(instance_id),
+            "annotations": {**mapping(meta.get("annotations")), **state_annotations(self.now)},
+            "ownerReferences": [owner_reference(CLONE_SET, self.cloneset.metadata)],
+        }
+        if meta.get("finalizers"):
+            metadata["finalizers"] = sequence(meta["finalizers"])
+        names = (keys.IN_PLACE_READY, keys.POD_READY) if self.ready_gate else (keys.IN_PLACE_READY,)
+        volumes = [template.volume(self.cloneset.metadata.name, instance_id) for template in self.claims]
+        body = with_volumes(with_readiness_gates(spec, names), volumes)
+        return {**POD.type_meta, "metadata": metadata, "spec": body}
+
+    def claim(self, template: ClaimTemplate, instance_id: str) -> Json:
+        """Return the body of an instance's claim."""
+        meta = self.cloneset.metadata
+        labels = {**self.cloneset.spec.selector.match_labels, keys.INSTANCE_ID_LABEL: instance_id}
+        return template.claim(meta.name, instance_id, meta.namespace, labels, [owner_reference(CLONE_SET, meta)])
+
+
 def _factory(context: PlanContext, revision: ControllerRevision) -> PodFactory:
     snapshot = context.snapshot
     meta = snapshot.cloneset.metadata
@@ -142,20 +220,3 @@ def _create_pod(body: Json, revision: str) -> Create:
 def _failed(what: str, body: Json) -> Event:
     text = f", {what}: {msgspec.json.encode(body).decode()}"
     return Event("FailedCreate", f"failed to create {what}: ", after=text, warning=True)
-
-
-def new_instance_ids(owner: ObjectMeta, existing: Iterable[str], taken: Collection[str]) -> Iterator[str]:
-    """Yield endless ids that are not `taken`: the last five characters of the names of a pod and its claims (§4.5).
-
-    They look random but are derived from what exists, so that planning the same view twice plans the same names: a plan
-    that is repeated, after a crash or on a stale view, gets AlreadyExists instead of creating a second pod. The
-    CloneSet's resourceVersion is part of the view. Without it, a set that returns to an earlier state (empty, for
-    instance) would give a new pod the name of a dead one, and logs and metrics would merge the two.
-    """
-    seed = hashlib.sha256("\n".join((owner.uid, owner.resource_version, *sorted(existing))).encode()).digest()
-    used = set(taken)
-    for counter in itertools.count():
-        candidate = suffix(seed, counter)
-        if candidate not in used:
-            used.add(candidate)
-            yield candidate

@@ -4,31 +4,29 @@ The steps, in order: revisions, ownership, claims, scale, refresh, update, histo
 pods as they were found. Scaling and updating never happen in the same pass.
 """
 
-from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from flotilla_cloneset.cloneset.claims import clean_up, own_claims
 from flotilla_cloneset.cloneset.classification import Classification, Criteria, classify
 from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_cloneset.cloneset.numbers import targets
-from flotilla_cloneset.cloneset.podupdate import RECREATE
 from flotilla_cloneset.cloneset.revisions import CODEC, find_revisions, in_place_spec, record_of, surplus
-from flotilla_cloneset.cloneset.rollout import direction, plan_update, update_numbers
+from flotilla_cloneset.cloneset.rollout import RECREATE, direction, plan_update, update_numbers
 from flotilla_cloneset.cloneset.scale import plan_scale
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
-from flotilla_cloneset.cloneset.status import EXCEEDED, CloneSetStatusPlan, plan_status
+from flotilla_cloneset.cloneset.status import EXCEEDED, CloneSetStatusPlan, explain_unavailable, plan_status
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.numbers import lenient_value
 from flotilla_common.api.resources import POD
-from flotilla_common.api.rollout import InPlaceUpdateStrategy, Lifecycle
+from flotilla_common.api.rollout import InPlaceUpdateStrategy
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Intent, Plan, Stage, State
 from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder, refused
 from flotilla_common.control.writes import patch_of
 from flotilla_common.workload.budget import Disruptions
-from flotilla_common.workload.causes import Around, Group, explain_pods, root_cause, stuck_terminating
+from flotilla_common.workload.causes import root_cause
 from flotilla_common.workload.claims import keep_record
 from flotilla_common.workload.inplace import InPlaceContext
 from flotilla_common.workload.inplace.refresh import Due, stage_refreshes
@@ -203,21 +201,6 @@ def _due(context: PlanContext, in_place: InPlaceContext, pod: Pod, direction: in
         wanted=direction != 0 and not on_target,
         backfill={keys.TEMPLATE_HASH_LABEL: short_hash(pod.revision)} if pod.revision else None,
     )
-
-
-def explain_unavailable(context: PlanContext, builder: PlanBuilder) -> Sequence[Group]:
-    """Add the root causes of unavailable pods as reasons, whether or not anything waits for them."""
-    spec = context.snapshot.cloneset.spec
-    lifecycle = spec.lifecycle or Lifecycle()
-    around = Around(now=context.now, lifecycle=lifecycle, min_ready_seconds=spec.min_ready_seconds)
-    return explain_pods(builder, _pods(context), around)
-
-
-def _pods(context: PlanContext) -> Iterator[Pod]:
-    """Yield pods that are not available, then pods whose termination is stuck."""
-    pods = context.pods
-    yield from pods.first_unavailable
-    yield from (pod for pod in pods.inactive if stuck_terminating(pod, context.now))
 
 
 FEW = 3

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
 from flotilla_common.api.core import ControllerRevision
-from flotilla_common.api.keys import CLAIM_HASH_ANNOTATION
+from flotilla_common.api.keys import CLAIM_HASH_ANNOTATION, REVISION_LABEL, TEMPLATE_HASH_LABEL
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Delete
@@ -17,6 +17,7 @@ from flotilla_common.workload.revision_codec import (
     RevisionOwner,
     belongs,
     canonical_template_data,
+    short_hash,
     template_data,
     template_labels,
 )
@@ -51,6 +52,12 @@ def find_revisions(snapshot: CloneSetSnapshot, selector: Selector) -> RevisionCh
 def record_of(cloneset: CloneSet) -> dict[str, str]:
     """Return the record of the CloneSet's claim templates, which is kept with its newest revision."""
     return claim_record(cloneset.spec.volume_claim_templates, cloneset.metadata.annotations)
+
+
+def revision_labels(revision: str, *, short: bool) -> dict[str, str]:
+    """Return the labels that put a pod on a revision. `short`: gate CloneSetShortHash."""
+    hash_ = short_hash(revision)
+    return {REVISION_LABEL: hash_ if short else revision, TEMPLATE_HASH_LABEL: hash_}
 
 
 def surplus(snapshot: CloneSetSnapshot, selector: Selector, live_labels: Iterable[str]) -> tuple[Delete, ...]:

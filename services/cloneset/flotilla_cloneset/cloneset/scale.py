@@ -41,8 +41,7 @@ def plan_scale(context: PlanContext, builder: PlanBuilder) -> bool:
         return _scale_up(context, numbers, builder) or _finish_deletions(context, builder)
     if _finish_deletions(context, builder):
         return True
-    found = context.pods
-    specified = [pod for pod in found.specified if pod.state != PREPARING_DELETE]
+    specified = [pod for pod in context.pods.specified if pod.state != PREPARING_DELETE]
     if _delete_within_budget(
         context, specified, builder.numbers["deleteReady"], Intent.DELETE, "specified for deletion", builder
     ):
@@ -80,9 +79,9 @@ def _cancel(context: PlanContext, builder: PlanBuilder) -> bool:
     lifecycle = context.snapshot.cloneset.spec.lifecycle or Lifecycle()
     if any(hook and hook.mark_pod_not_ready for hook in (lifecycle.pre_delete, lifecycle.in_place_update)):
         return False
-    found = context.pods
-    wanted = context.targets.replicas - len(found.active) + len(found.planned)
-    candidates = [pod for pod in found.preparing_delete if pod.metadata.uid not in found.specified_uids]
+    pods = context.pods
+    wanted = context.targets.replicas - len(pods.active) + len(pods.planned)
+    candidates = [pod for pod in pods.preparing_delete if pod.metadata.uid not in pods.specified_uids]
     kept = candidates[: max(min(wanted, MAX_CHAINS_PER_PASS), 0)]
     cause = "deletion is no longer wanted"
     chains = [_state_chain(context, pod, PREPARING_NORMAL, Intent.UPDATE, cause, builder) for pod in kept]
@@ -119,13 +118,11 @@ def _finish_deletions(context: PlanContext, builder: PlanBuilder) -> bool:
 
 
 def _scale_in(context: PlanContext, numbers: Quantities, builder: PlanBuilder) -> bool:
-    found = context.pods
-    planned = found.planned
-    if planned:
+    if planned := context.pods.planned:
         text = f"{pods_word(len(planned))} must be deleted first, then {numbers.scale_down} more"
         builder.reason(State.WAITING, "WaitingForDeletion", text)
         return False
-    chosen = _most_dispensable(context, found.active, numbers.scale_down, numbers.scale_down_old)
+    chosen = _most_dispensable(context, context.pods.active, numbers.scale_down, numbers.scale_down_old)
     return _delete_within_budget(
         context, chosen, builder.numbers["deleteReady"], Intent.SCALE_IN, "scale down", builder
     )

@@ -1,9 +1,9 @@
-"""Computes the status of a CloneSet, and whether a change is worth a write (cloneset.md §5).
+"""Computes the status of a CloneSet, and explains why pods are not available (cloneset.md §5).
 
 The counts describe the pods as the pass found them, before its own writes. The conditions already reflect the new spec.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,11 +11,15 @@ import msgspec
 
 from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
+from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet, CloneSetStatus
 from flotilla_common.api.meta import Condition
 from flotilla_common.api.moments import later
+from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.control.plan import Event, Patch
+from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import StatusPlan, write_status
+from flotilla_common.workload.causes import Around, Group, explain_pods, stuck_terminating
 
 NO_DEADLINE = 2**31 - 1
 """The progressDeadlineSeconds that means the same as unset."""
@@ -71,8 +75,8 @@ def plan_status(context: PlanContext, cause: str) -> CloneSetStatusPlan:
     before, after, seen = _failed(stored.conditions), _failed(status.conditions), _seen(context.snapshot)
     due = urgent or counted or bool(after - before) or bool((before - after) & seen)
     overdue = _overdue(progressing, cause)
-    told = overdue if _find(stored.conditions, PROGRESSING) != progressing else ""
-    patch = _patch(cloneset, status, told) if due else None
+    news = overdue if _find(stored.conditions, PROGRESSING) != progressing else ""
+    patch = _patch(cloneset, status, news) if due else None
     notes = dict.fromkeys((before | after) & seen, "")  # the write may have to wait, or fail
     return CloneSetStatusPlan(patch=patch, urgent=urgent, wake_at=wake_at, notes=notes, overdue=overdue)
 
@@ -113,8 +117,8 @@ def _patch(cloneset: CloneSet, status: CloneSetStatus, overdue: str) -> Patch:
     content: dict[str, Any] = msgspec.to_builtins(status)
     for member in ("updatedAvailableReplicas", "expectedUpdatedReplicas", "conditions"):
         content[member] = content[member] or None  # absent when empty
-    told = Event(EXCEEDED, overdue, warning=True) if overdue else None
-    return write_status(CLONE_SET, cloneset.metadata, content, on_success=told)
+    event = Event(EXCEEDED, overdue, warning=True) if overdue else None
+    return write_status(CLONE_SET, cloneset.metadata, content, on_success=event)
 
 
 def _find(conditions: list[Condition], kind: str) -> Condition | None:
@@ -175,7 +179,11 @@ def _failed(conditions: list[Condition]) -> set[str]:
     """Return the failure conditions that are True."""
     # A new one must be written even if nothing else ever changes: a failure is known only after the pass whose status
     # reported everything else.
-    return {one.type for one in conditions if one.status == "True" and one.type in _FAILURES.values()}
+    return {
+        condition.type
+        for condition in conditions
+        if condition.status == "True" and condition.type in _FAILURES.values()
+    }
 
 
 def _seen(snapshot: CloneSetSnapshot) -> set[str]:
@@ -188,7 +196,8 @@ def _conditions(context: PlanContext, progressing: Condition | None, now: dateti
     """Return the stored conditions with Progressing replaced, new failures added and past failures removed (§5.4)."""
     # The original never removes a FailedScale or FailedUpdate.
     over = _phases_that_are_over(context)
-    conditions = [one for one in context.snapshot.cloneset.status.conditions if one.type not in (PROGRESSING, *over)]
+    stored = context.snapshot.cloneset.status.conditions
+    conditions = [condition for condition in stored if condition.type not in (PROGRESSING, *over)]
     for phase, kind in _FAILURES.items():
         text = context.snapshot.failures.get(phase)
         if text is None:
@@ -220,3 +229,18 @@ def _phases_that_are_over(context: PlanContext) -> list[str]:
         for phase, kind in _FAILURES.items()
         if phase not in snapshot.failures and (idle[phase] or kind in snapshot.notes)
     ]
+
+
+def explain_unavailable(context: PlanContext, builder: PlanBuilder) -> Sequence[Group]:
+    """Add the root causes of unavailable pods as reasons, whether or not anything waits for them."""
+    spec = context.snapshot.cloneset.spec
+    lifecycle = spec.lifecycle or Lifecycle()
+    around = Around(now=context.now, lifecycle=lifecycle, min_ready_seconds=spec.min_ready_seconds)
+    return explain_pods(builder, _pods(context), around)
+
+
+def _pods(context: PlanContext) -> Iterator[Pod]:
+    """Yield pods that are not available, then pods whose termination is stuck."""
+    pods = context.pods
+    yield from pods.first_unavailable
+    yield from (pod for pod in pods.inactive if stuck_terminating(pod, context.now))
