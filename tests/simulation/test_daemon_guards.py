@@ -17,7 +17,7 @@ from flotilla_daemonset.daemonset import manage, pod_actions, rollout
 from flotilla_daemonset.daemonset.manage import _Manage
 from flotilla_daemonset.daemonset.nodes import NodeState
 from flotilla_daemonset.daemonset.pods import Criteria
-from flotilla_daemonset.daemonset.previous_pod import PreviousPod
+from flotilla_daemonset.daemonset.snapshot import PreviousPod
 from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
 
 
@@ -96,10 +96,10 @@ def no_time_to_become_available(patch: pytest.MonkeyPatch) -> None:
 def no_back_off(patch: pytest.MonkeyPatch) -> None:
     """Replace a failed pod at once, each time."""
 
-    def lingers_until(former: PreviousPod, now: datetime, generation: int) -> datetime | None:
+    def backoff_until(former: PreviousPod, now: datetime, generation: int) -> datetime | None:
         del former, now, generation
 
-    patch.setattr(PreviousPod, "lingers_until", lingers_until)
+    patch.setattr(PreviousPod, "backoff_until", backoff_until)
 
 
 def no_turn_for_the_chosen(patch: pytest.MonkeyPatch) -> None:

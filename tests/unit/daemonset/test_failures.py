@@ -11,13 +11,7 @@ from flotilla_common.api.kinds.daemonset.types import DaemonSet
 from flotilla_common.control.plan import Delete, Patch
 from flotilla_common.mirror.table import Table
 from flotilla_common.workload.pernode import Departed
-from flotilla_daemonset.daemonset.previous_pod import (
-    FIRST_DELAY,
-    FORGIVEN_AFTER,
-    LONGEST_DELAY,
-    PreviousPod,
-    record_deletion,
-)
+from flotilla_daemonset.daemonset.snapshot import FIRST_DELAY, LONGEST_DELAY, RESET_AFTER, PreviousPod, record_deletion
 from tests.support.fake_clock import FakeClock
 from tests.testkit.plans import codes, reason
 from tests.unit.daemonset.build import NOW, Builder, ds, node, planned, pod, summary, writes
@@ -85,7 +79,7 @@ def test_the_delay_doubles_while_pods_fail() -> None:
     fleet.goes("")
     assert fleet.known["n1"].delay == LONGEST_DELAY
     assert fleet.known["n1"].name == f"d-{fleet.count}"
-    fleet.clock.time += (FORGIVEN_AFTER + LONGEST_DELAY).total_seconds()
+    fleet.clock.time += (RESET_AFTER + LONGEST_DELAY).total_seconds()
     assert fleet.goes().delay == FIRST_DELAY
 
 

@@ -3,8 +3,7 @@
 from typing import Any
 
 from flotilla_common.control.plan import Create
-from flotilla_daemonset.daemonset.previous_pod import PreviousPod
-from flotilla_daemonset.daemonset.snapshot import Options
+from flotilla_daemonset.daemonset.snapshot import Options, PreviousPod
 from tests.testkit.documents import Json
 from tests.testkit.plans import codes, node_of
 from tests.unit.daemonset.build import Builder, ds, planned, summary

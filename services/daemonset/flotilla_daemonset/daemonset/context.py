@@ -1,6 +1,6 @@
 """The state that the steps of one pass share: the snapshot and the facts derived from it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 
@@ -12,6 +12,8 @@ from flotilla_common.api.rollout import LifecycleHook
 from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.inplace import InPlaceContext
+from flotilla_common.workload.predicates import is_serving
+from flotilla_common.workload.serving import Serving
 from flotilla_daemonset.daemonset.nodes import NodeState, NodeView
 from flotilla_daemonset.daemonset.numbers import Targets
 from flotilla_daemonset.daemonset.pods import Criteria, Membership
@@ -77,3 +79,26 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def is_available(self, pod: Pod) -> bool:
         """Report whether the pod has been serving for long enough."""
         return self.criteria.is_available(pod)
+
+    def spared(
+        self, nodes: Iterable[NodeState], late: Sequence[Pod], taken: Callable[[Pod], bool], *, needed: int
+    ) -> tuple[list[Pod], list[Pod]]:
+        """Split pods that have not served for minReadySeconds yet into (dispensable, needed) ones (§4.8).
+
+        A pod is dispensable if `needed` others on these nodes, except pods `taken` by this pass, have been Ready for at
+        least as long.
+        """
+        if not late:
+            return [], []
+        pods = (state.living[0] for state in nodes if state.living)
+        serving = Serving((pod.ready_since or self.now for pod in pods if is_serving(pod) and not taken(pod)), needed)
+        dispensable: list[Pod] = []
+        rest: list[Pod] = []
+        for pod in late:
+            since = pod.ready_since or self.now
+            if serving.can_spare(since):
+                serving.take(since)
+                dispensable.append(pod)
+            else:
+                rest.append(pod)
+        return dispensable, rest

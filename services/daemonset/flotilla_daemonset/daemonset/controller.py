@@ -22,8 +22,7 @@ from flotilla_common.workload.gathering import (
 )
 from flotilla_common.workload.pernode import Departed
 from flotilla_daemonset.daemonset.plan import plan
-from flotilla_daemonset.daemonset.previous_pod import PreviousPod, record_deletion
-from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot, Options
+from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot, Options, PreviousPod, record_deletion
 
 NAMESAKES = "namesakes"
 """Index: revisions by `namespace/<name without its hash>`. They occupy a name even if others own them."""
@@ -90,11 +89,11 @@ class Gatherer:
         return record_deletion(daemonset, pod, before, self._clock.now())
 
     def _revisions_of(self, meta: ObjectMeta) -> list[ControllerRevision]:
-        found = (
+        revisions = (
             *revisions_of(self._revisions, DAEMON_SET, meta),
             *self._revisions.by_index(NAMESAKES, f"{meta.namespace}/{meta.name}"),
         )
-        return list({revision.metadata.uid: revision for revision in found}.values())
+        return list({revision.metadata.uid: revision for revision in revisions}.values())
 
     def of_node(self, old: Node | None, new: Node | None) -> list[Key]:
         """Return all DaemonSets, unless a change of the node (a heartbeat, say) cannot affect placement."""
@@ -108,8 +107,8 @@ class Gatherer:
             return []
         if old is not None and controller_of(old.metadata) is None and old.metadata.labels == new.metadata.labels:
             return []
-        found = self._daemonsets.by_index(IN_NAMESPACE, new.metadata.namespace)
-        return [daemonset.metadata.key for daemonset in found]
+        daemonsets = self._daemonsets.by_index(IN_NAMESPACE, new.metadata.namespace)
+        return [daemonset.metadata.key for daemonset in daemonsets]
 
 
 def _suits(node: Node) -> tuple[object, ...]:

@@ -13,7 +13,6 @@ from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.nodes import NodeState
 from flotilla_daemonset.daemonset.pod_actions import PodActions
 from flotilla_daemonset.daemonset.pods import is_running, is_specified
-from flotilla_daemonset.daemonset.spare import spared
 
 
 def plan_manage(context: PlanContext, actions: PodActions, builder: PlanBuilder) -> None:
@@ -74,7 +73,7 @@ class _Manage:
         context = self._context
         previous = context.snapshot.previous_pods.get(node)
         generation = context.daemonset.status.observed_generation
-        until = previous.lingers_until(context.now, generation) if previous is not None else None
+        until = previous.backoff_until(context.now, generation) if previous is not None else None
         if until is not None:
             self._builder.deadlines.until(until)
             self._failed.append(pod)
@@ -82,8 +81,8 @@ class _Manage:
         self._actions.delete(pod, Intent.REPLACE, "the pod failed")
         if self._actions.takes(pod) and pod.state != PREPARING_DELETE:  # once, however long the hook holds it
             name = f"{pod.metadata.namespace}/{pod.metadata.name}"
-            told = f"Found failed daemon pod {name} on node {node}, will try to kill it"
-            self._builder.events.append(Event("FailedDaemonPod", told, warning=True))
+            text = f"Found failed daemon pod {name} on node {node}, will try to kill it"
+            self._builder.events.append(Event("FailedDaemonPod", text, warning=True))
 
     def _thin_out(self, running: list[Pod]) -> None:
         """Delete surplus pods of a surging node.
@@ -138,7 +137,7 @@ def plan_specified(context: PlanContext, actions: PodActions, builder: PlanBuild
     served = sum(_keeps_a_pod(context, state, actions) for state in context.nodes)
     budget = max(most - (context.targets.desired - served), 0)
     late = [pod for pod in wanted if is_serving(pod) and not context.is_available(pod)]
-    _, too_young = spared(context, context.nodes, late, actions, needed=context.targets.desired - most)
+    _, too_young = context.spared(context.nodes, late, actions.takes, needed=context.targets.desired - most)
     kept = {pod.metadata.uid for pod in too_young}
     waiting: list[Pod] = []
     for pod in wanted:

@@ -45,7 +45,7 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
 def node_view(nodes: Iterable[Node], pods: Collection[Pod], placement: Placement, criteria: Criteria) -> NodeView:
     """Match pods with nodes. A pod created for no node is ignored."""
     by_node = _by_node(pods)
-    found: list[NodeState] = []
+    states: list[NodeState] = []
     excluded: dict[str, list[str]] = {}
     desired = 0
     for node in nodes:
@@ -53,21 +53,21 @@ def node_view(nodes: Iterable[Node], pods: Collection[Pod], placement: Placement
         desired += fit.should_run
         mine = by_node.pop(node.metadata.name, None)
         if mine is not None or fit.should_run:
-            found.append(_state(node, fit, mine or [], criteria))
+            states.append(_state(node, fit, mine or [], criteria))
         if not fit.should_run:
             excluded.setdefault(fit.why_not, []).append(node.metadata.name)
-    found.sort(key=lambda state: state.node.metadata.name)
+    states.sort(key=lambda state: state.node.metadata.name)
     lost = [pod for left in by_node.values() for pod in left if not pod.spec.node_name]
-    pending = [state for state in found if not state.done]
-    return NodeView(nodes=found, pending=pending, desired=desired, lost=lost, excluded=excluded)
+    pending = [state for state in states if not state.done]
+    return NodeView(nodes=states, pending=pending, desired=desired, lost=lost, excluded=excluded)
 
 
 def _by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-    found: dict[str, list[Pod]] = {}
+    by_node: dict[str, list[Pod]] = {}
     for pod in pods:
         if node := node_of(pod):
-            found.setdefault(node, []).append(pod)
-    return found
+            by_node.setdefault(node, []).append(pod)
+    return by_node
 
 
 def _state(node: Node, fit: Fit, pods: list[Pod], criteria: Criteria) -> NodeState:

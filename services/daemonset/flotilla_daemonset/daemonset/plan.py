@@ -40,8 +40,7 @@ from flotilla_daemonset.daemonset.revisions import (
 )
 from flotilla_daemonset.daemonset.rollout import plan_rollout
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot
-from flotilla_daemonset.daemonset.status import Counts, count, plan_status
-from flotilla_daemonset.daemonset.why import explain, is_complete
+from flotilla_daemonset.daemonset.status import Counts, count, explain, is_complete, plan_status
 
 SELECTING_ALL = "This DaemonSet is selecting all pods. A non-empty selector is required."
 
@@ -89,16 +88,16 @@ def _survey(
         min_ready_seconds=max(spec.min_ready_seconds, 0),
         now=now,
     )
-    found = node_view(snapshot.nodes, members.own, placement, criteria)
+    view = node_view(snapshot.nodes, members.own, placement, criteria)
     return PlanContext(
         snapshot=snapshot,
         now=now,
         selector=selector,
         revisions=revisions,
         members=members,
-        node_view=found,
+        node_view=view,
         criteria=criteria,
-        targets=targets(spec, found.desired),
+        targets=targets(spec, view.desired),
         disruptions=Disruptions(snapshot.budgets, snapshot.gates, now),
     )
 

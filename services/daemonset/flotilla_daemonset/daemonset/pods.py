@@ -34,22 +34,22 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
 
 def classify(pods: Iterable[Pod], orphans: Iterable[Pod], uid: str, selector: Selector) -> Membership:
     """Classify pods that refer to the DaemonSet, and pods without a controller."""
-    found = Membership(own=[], strays=[], orphans=[])
+    members = Membership(own=[], strays=[], orphans=[])
     question = (uid, str(selector))
     for pod in pods:
         if pod.memo.get(_OWN) == question:  # nearly always
-            found.own.append(pod)
+            members.own.append(pod)
         elif (controller := controller_of(pod.metadata)) is not None and controller.uid == uid:
             if selector.matches(pod.metadata.labels):
                 pod.memo[_OWN] = question
-                found.own.append(pod)
+                members.own.append(pod)
             else:
-                found.strays.append(pod)
+                members.strays.append(pod)
     for pod in orphans:
         if pod.metadata.deletion_timestamp is None and selector.matches(pod.metadata.labels):
-            found.orphans.append(pod)
-            found.own.append(pod)
-    return found
+            members.orphans.append(pod)
+            members.own.append(pod)
+    return members
 
 
 class Criteria(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 Nodes are visited by name, from the last to the first. Broken old pods are replaced at once, since they do not serve.
 But every node without an available pod uses up the budget, so that no number of broken revisions takes more than
-maxUnavailable nodes out of service.
+maxUnavailable nodes out of service. A pod is updated in place if possible, else deleted.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,16 +11,19 @@ from itertools import islice
 import msgspec
 
 from flotilla_common.api.core import Pod
-from flotilla_common.control.plan import Intent, State
-from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.api.keys import IN_PLACE_READY, REVISION_LABEL
+from flotilla_common.control.plan import Chain, Event, Intent, State
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
 from flotilla_common.control.text import named, nodes_word, pods_word
+from flotilla_common.workload.inplace import UpdateSpec, calculate
+from flotilla_common.workload.inplace.calculate import hindrances_between
+from flotilla_common.workload.inplace.update import start
 from flotilla_common.workload.lifecycle import PREPARING_DELETE
 from flotilla_common.workload.predicates import is_serving
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.nodes import NodeState
 from flotilla_daemonset.daemonset.pod_actions import PodActions
-from flotilla_daemonset.daemonset.podupdate import Updater
-from flotilla_daemonset.daemonset.spare import spared
+from flotilla_daemonset.daemonset.revisions import CODEC
 
 
 class RolloutScope(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +32,70 @@ class RolloutScope(msgspec.Struct, frozen=True, kw_only=True):
     kept: list[NodeState]
     behind_partition: int  # nodes with old pods that the partition keeps
     not_selected: list[str]  # nodes with old pods outside rollingUpdate.selector
+
+
+class Updater:
+    """Collects the pods that a pass updates."""
+
+    def __init__(self, context: PlanContext, actions: PodActions, builder: PlanBuilder) -> None:
+        self._context = context
+        self._actions = actions
+        self._builder = builder
+        self._most = min(context.targets.burst, MAX_CHAINS_PER_PASS)
+        self._chains: list[Chain] = []
+        self._recreated = 0
+        self._hindrance = ""
+
+    def update(self, pod: Pod) -> None:
+        """Update the pod, unless another step of the pass writes it already."""
+        if pod.metadata.uid in self._builder.touched:
+            return
+        spec = self._in_place_spec(pod)
+        if spec is None:
+            self._recreated += 1
+            self._actions.recreate(pod)
+        elif len(self._chains) < self._most:
+            chain = self._start(pod, spec)
+            if self._context.disruptions.admits(pod, chain) and self._builder.touch(pod):
+                self._chains.append(chain)
+
+    def stage(self) -> None:
+        """Stage the in-place updates. If one fails, no pod is deleted for the update."""
+        self._builder.stage(self._chains)
+        if self._chains:
+            text = f"updating {pods_word(len(self._chains))} in place to {self._context.revisions.name}"
+            self._builder.reason(State.PROGRESSING, "Updating", text)
+        if self._recreated:
+            why = f": {self._hindrance}" if self._hindrance else ""
+            text = f"recreating {pods_word(self._recreated)} for {self._context.revisions.name}{why}"
+            self._builder.reason(State.PROGRESSING, "Recreating", text)
+
+    def _in_place_spec(self, pod: Pod) -> UpdateSpec | None:
+        """Return how the pod is updated in place; None if that is impossible."""
+        context = self._context
+        if not context.targets.in_place:
+            return None
+        old = context.history.get(pod.revision)
+        if old is None or IN_PLACE_READY not in pod.gates:
+            self._hindrance = f"{pod.metadata.name} lacks its revision or the readiness gate {IN_PLACE_READY}"
+            return None
+        spec = calculate(CODEC, old, context.revisions.update, gates=context.snapshot.gates)
+        if spec is None and not self._hindrance:
+            self._hindrance = hindrances_between(CODEC, old, context.revisions.update, context.snapshot.gates)
+        return spec
+
+    def _start(self, pod: Pod, spec: UpdateSpec) -> Chain:
+        name, revision = pod.metadata.name, self._context.revisions.name
+        return start(
+            pod,
+            spec,
+            self._context.in_place,
+            revision_labels={REVISION_LABEL: self._context.revisions.hash},
+            on_success=Event("SuccessfulUpdatePodInPlace", f"successfully update pod {name} in-place"),
+            on_failure=Event(
+                "FailedUpdatePodInPlace", f"failed to update pod {name} in-place(revision {revision}): ", warning=True
+            ),
+        )
 
 
 def plan_rollout(context: PlanContext, actions: PodActions, builder: PlanBuilder) -> None:
@@ -98,7 +165,7 @@ def _plan_replacements(
         else:
             unavailable += [state.name] * _lost(context, state, actions)
     budget = max(context.targets.max_unavailable - len(unavailable), 0)
-    young, too_young = spared(context, kept, late, actions, needed=len(kept) - context.targets.max_unavailable)
+    young, too_young = context.spared(kept, late, actions.takes, needed=len(kept) - context.targets.max_unavailable)
     for pod in (*free, *young, *islice(candidates, budget)):
         updater.update(pod)
     waiting = [*candidates[budget:], *too_young]
