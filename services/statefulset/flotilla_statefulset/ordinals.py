@@ -60,8 +60,8 @@ class Ordinals:
         # Nearly always there is one run, which makes it quick.
         if len(self._runs) == 1:
             first, last = self._runs[0].first, self._runs[0].last
-            return [one for one in ordinals if first <= one <= last]
-        return [one for one in ordinals if one in self]
+            return [ordinal for ordinal in ordinals if first <= ordinal <= last]
+        return [ordinal for ordinal in ordinals if ordinal in self]
 
     def rank(self, ordinal: int) -> int:
         """Return the position of the ordinal, from 0; -1 if it is not in the set."""

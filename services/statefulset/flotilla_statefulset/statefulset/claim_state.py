@@ -56,7 +56,7 @@ def _compare(claim: PersistentVolumeClaim, wanted: DesiredClaim) -> ClaimState:
     same = same and tuple(claim.spec.access_modes) == wanted.access_modes
     compatible = same and _reaches(asked, wanted.size)
     ready = _reaches(str(claim.status.capacity.get(STORAGE, "0")), asked)
-    pending = any(one.type == NODE_RESIZES and one.status == "True" for one in claim.status.conditions)
+    pending = (NODE_RESIZES, "True") in {(condition.type, condition.status) for condition in claim.status.conditions}
     return ClaimState(compatible, same, ready, compatible and (ready or pending))
 
 

@@ -70,18 +70,18 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         mounted = _mounted(pod)
         name = self.owner.metadata.name
         every = (*self.templates, *self.former)
-        return [one for one in every if mounted.get(one.name) == one.claim_name(name, str(ordinal))]
+        return [template for template in every if mounted.get(template.name) == template.claim_name(name, str(ordinal))]
 
     def terminating(self, ordinal: int, templates: Iterable[ClaimTemplate]) -> list[str]:
         """Return the names of the ordinal's claims of these templates that are terminating."""
         there = self._of(ordinal, templates)
-        return [one.metadata.name for one in there if one.metadata.deletion_timestamp is not None]
+        return [claim.metadata.name for claim in there if claim.metadata.deletion_timestamp is not None]
 
     def stale(self, ordinal: int, templates: Iterable[ClaimTemplate]) -> list[str]:
         """Return the names of the ordinal's claims of these templates that are still owned by an earlier pod."""
         if ordinal not in self.tied:
             return []
-        return [one.metadata.name for one in self._of(ordinal, templates) if self._has_owner(one, ordinal)]
+        return [claim.metadata.name for claim in self._of(ordinal, templates) if self._has_owner(claim, ordinal)]
 
     def wrongly_owned(self, ordinal: int, pod: Pod, *, scaled_away: bool) -> list[PersistentVolumeClaim]:
         """Return the ordinal's claims whose owner references violate the policy, except the claims of `untied`."""
@@ -102,7 +102,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         kept = [self._set_reference()] if with_set else []
         kept += [_reference(POD, pod.metadata)] if with_pod else []
         mine = {self.owner.metadata.uid, pod.metadata.uid}
-        others = [one for one in claim.metadata.owner_references if one.uid not in mine]
+        others = [reference for reference in claim.metadata.owner_references if reference.uid not in mine]
         return _owned_by(claim, pod.metadata.name, others, kept)
 
     def without_owner(self, ordinals: Container[int]) -> list[Patch]:
@@ -117,16 +117,16 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
 
     def _remove_owner(self, claim: PersistentVolumeClaim, ordinal: int) -> Patch:
         others = [
-            one
-            for one in claim.metadata.owner_references
-            if one.uid != self.owner.metadata.uid and not _is_pod(one, self._pod_name(ordinal))
+            reference
+            for reference in claim.metadata.owner_references
+            if reference.uid != self.owner.metadata.uid and not _is_pod(reference, self._pod_name(ordinal))
         ]
         return _owned_by(
             claim, self._pod_name(ordinal), others, [self._set_reference()] if self.retention.with_set else []
         )
 
     def _has_owner(self, claim: PersistentVolumeClaim, ordinal: int) -> bool:
-        return any(_is_pod(one, self._pod_name(ordinal)) for one in claim.metadata.owner_references)
+        return any(_is_pod(reference, self._pod_name(ordinal)) for reference in claim.metadata.owner_references)
 
     def _pod_name(self, ordinal: int) -> str:
         return f"{self.owner.metadata.name}-{ordinal}"
@@ -172,7 +172,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         return self.retention.with_set and not with_pod, with_pod
 
     def _references(self, claim: PersistentVolumeClaim, pod_uid: str) -> tuple[bool, bool]:
-        uids = {one.uid for one in claim.metadata.owner_references}
+        uids = {reference.uid for reference in claim.metadata.owner_references}
         return self.owner.metadata.uid in uids, pod_uid in uids
 
 
@@ -188,7 +188,7 @@ def pod_not_created(owner: str, pod: str, error: str) -> Event:
 
 def own_claims(
     statefulset: StatefulSet,
-    found: Mapping[str, PersistentVolumeClaim],
+    stored: Mapping[str, PersistentVolumeClaim],
     gates: Gates,
     kept: Iterable[ControllerRevision] = (),
 ) -> Claims:
@@ -198,19 +198,19 @@ def own_claims(
     """
     templates = claim_templates(statefulset.spec.volume_claim_templates)
     names = {template.name for template in templates}
-    recorded = {one.name: one for revision in kept for one in claims_of_revision(revision, templates)}
-    former = tuple(one for name, one in recorded.items() if name not in names)
+    recorded = {template.name: template for revision in kept for template in claims_of_revision(revision, templates)}
+    former = tuple(template for name, template in recorded.items() if name not in names)
     retention = Retention.of(statefulset, gates)
     by_ordinal: dict[int, dict[str, PersistentVolumeClaim]] = {}
     of_former: dict[int, dict[str, PersistentVolumeClaim]] = {}
     tied: set[int] = set()
-    question = (statefulset.metadata.name, tuple(one.name for one in (*templates, *former)))
-    for claim in found.values() if question[1] else ():
+    question = (statefulset.metadata.name, tuple(template.name for template in (*templates, *former)))
+    for claim in stored.values() if question[1] else ():
         template, ordinal = _place(claim, question)
         if ordinal >= 0:
             (by_ordinal if template in names else of_former).setdefault(ordinal, {})[template] = claim
             owners = claim.metadata.owner_references
-            if owners and any(_is_pod(one, f"{statefulset.metadata.name}-{ordinal}") for one in owners):
+            if owners and any(_is_pod(reference, f"{statefulset.metadata.name}-{ordinal}") for reference in owners):
                 tied.add(ordinal)
     return Claims(
         owner=statefulset,
@@ -235,12 +235,12 @@ def volumes_fit(pod: Pod, ordinal: int, claims: Claims) -> bool:
 
 def _volumes_fit(pod: Pod, ordinal: int, claims: Claims) -> bool:
     name, mounted = claims.owner.metadata.name, _mounted(pod)
-    return all(mounted.get(one.name) == one.claim_name(name, str(ordinal)) for one in claims.templates)
+    return all(mounted.get(template.name) == template.claim_name(name, str(ordinal)) for template in claims.templates)
 
 
 def _mounted(pod: Pod) -> dict[str, str]:
     """Return claim names by volume."""
-    volumes = ((one.name, one.persistent_volume_claim) for one in pod.spec.volumes)
+    volumes = ((volume.name, volume.persistent_volume_claim) for volume in pod.spec.volumes)
     return {name: source.claim_name for name, source in volumes if source}
 
 
@@ -268,7 +268,7 @@ def _is_pod(reference: OwnerReference, name: str) -> bool:
 
 
 def _owned_by(claim: PersistentVolumeClaim, pod: str, others: Iterable[OwnerReference], kept: Iterable[Json]) -> Patch:
-    owners = [*(msgspec.to_builtins(one) for one in others), *kept]
+    owners = [*(msgspec.to_builtins(reference) for reference in others), *kept]
     return patch_of(
         CLAIM,
         claim.metadata,

@@ -12,9 +12,10 @@ from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.claims import ClaimTemplate, claims_of_revision
 from flotilla_common.workload.inplace import InPlaceContext
 from flotilla_common.workload.revisions import RevisionChoice
+from flotilla_common.workload.serving import Serving
 from flotilla_statefulset.statefulset.claims import Claims
 from flotilla_statefulset.statefulset.numbers import Targets
-from flotilla_statefulset.statefulset.pods import Pods
+from flotilla_statefulset.statefulset.pods import Pods, traits
 from flotilla_statefulset.statefulset.revisions import CODEC
 from flotilla_statefulset.statefulset.snapshot import StatefulSetSnapshot
 
@@ -78,3 +79,48 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
             has_states=bool(pod.state),
             drop_field_owners=options.drop_field_owners,
         )
+
+    def is_proven(self, *, missing: bool) -> bool:
+        """Report whether new pods seem to work: fewer than maxUnavailable of them do not serve, or more do (§4.8).
+
+        Otherwise old pods are left alone, even broken ones: each that fails for a moment would be replaced by a pod
+        that is known not to work. `missing`: absent pods come back as new ones, and count.
+        """
+        fresh = 0
+        for ordinal in self.pods.unavailable - self.pods.waiting.keys():
+            pod = self.pods.by_ordinal.get(ordinal)
+            fresh += missing if pod is None else self.is_updated(ordinal, pod) or traits(pod).terminating
+        return fresh < self.targets.max_unavailable or self.pods.counts.updated_available > fresh
+
+
+class Spare:
+    """The wanted pods that serve, some of which an update may take before they are available (§4.8).
+
+    A pod can be spared while enough others have served at least as long.
+    """
+
+    def __init__(self, context: PlanContext) -> None:
+        self._context = context
+        pods, targets = context.pods, context.targets
+        serving = (
+            pod
+            for ordinal, pod in (pods.by_ordinal.items() if pods.waiting else ())
+            if ordinal in targets.ordinals and (ordinal not in pods.unavailable or self.is_late(ordinal))
+        )
+        self._serving = Serving(map(self._ready, serving), targets.replicas - targets.max_unavailable)
+
+    def is_late(self, ordinal: int) -> bool:
+        """Report whether the pod serves, but not for minReadySeconds yet."""
+        pods = self._context.pods
+        return ordinal in pods.waiting and not traits(pods.by_ordinal[ordinal]).terminating
+
+    def has(self, ordinal: int) -> bool:
+        """Report whether this late pod can be spared."""
+        return self._serving.can_spare(self._ready(self._context.pods.by_ordinal[ordinal]))
+
+    def take(self, pod: Pod) -> None:
+        """Count the pod as no longer serving."""
+        self._serving.take(self._ready(pod))
+
+    def _ready(self, pod: Pod) -> datetime:
+        return pod.ready_since or self._context.now

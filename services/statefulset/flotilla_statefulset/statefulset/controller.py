@@ -41,8 +41,8 @@ _NUMBERED = re.compile(r"(.+)-[0-9]+")
 
 def parent(name: str) -> str:
     """Return the set whose pod has this name; empty if the name does not end with a number."""
-    found = _NUMBERED.fullmatch(name)
-    return found[1] if found else ""
+    match = _NUMBERED.fullmatch(name)
+    return match[1] if match else ""
 
 
 def orphan_parent(pod: Pod) -> Iterable[str]:

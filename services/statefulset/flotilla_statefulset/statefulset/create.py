@@ -1,18 +1,113 @@
-"""Creates missing pods: of which revision, with which claims, how many at once (statefulset.md §4.5.1)."""
+"""Creates missing pods: how many, of which revision, with which claims and content (statefulset.md §4.5.1, §4.6)."""
 
+from functools import cached_property
+
+from flotilla_common.api import keys
 from flotilla_common.api.core import ControllerRevision
+from flotilla_common.api.documents import mapping, sequence, strings
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import POD
-from flotilla_common.control.plan import Chain, Event, Intent, State
+from flotilla_common.api.rollout import LifecycleHook
+from flotilla_common.control.plan import Chain, Event, Intent, Json, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import create_of
-from flotilla_common.workload.lifecycle import PREPARING_UPDATE
-from flotilla_common.workload.newpods import CREATES_PER_PASS, creates_of_pass, first_batch
+from flotilla_common.workload.lifecycle import (
+    NORMAL,
+    PREPARING_NORMAL,
+    PREPARING_UPDATE,
+    initial_labels,
+    state_annotations,
+)
+from flotilla_common.workload.newpods import (
+    CREATES_PER_PASS,
+    creates_of_pass,
+    decode_template,
+    first_batch,
+    revision_template,
+    wanted_gates,
+    with_readiness_gates,
+    with_volumes,
+)
+from flotilla_common.workload.ownership import owner_reference
 from flotilla_statefulset.statefulset.claims import pod_not_created
 from flotilla_statefulset.statefulset.context import PlanContext
-from flotilla_statefulset.statefulset.pod_factory import PodFactory
 from flotilla_statefulset.statefulset.pods import traits
 
-PHASE = "create"
+CREATE = "create"
+"""The phase of creations, under which the next pass finds the failures of this one."""
+
+
+class PodFactory:
+    """Builds the pods of one revision."""
+
+    def __init__(self, context: PlanContext, revision: ControllerRevision) -> None:
+        self._context = context
+        self._owner = context.statefulset.metadata
+        self._data = revision.data
+        self.revision = revision.metadata.name
+        self.claims = context.claim_templates(revision)
+
+    @cached_property
+    def template(self) -> Json:
+        """The pod template of the revision."""
+        if self.revision == self._context.update_name:
+            return decode_template(self._context.statefulset.spec.template)
+        return revision_template(self._data)
+
+    @property
+    def fits_selector(self) -> bool:
+        """Report whether the set's selector matches the pods of this template."""
+        labels = strings(mapping(self.template.get("metadata")).get("labels"))
+        return self._context.selector.matches(labels)
+
+    def pod(self, ordinal: int) -> Json:
+        """Return the body of the ordinal's pod."""
+        meta, spec = mapping(self.template.get("metadata")), mapping(self.template.get("spec"))
+        name = self._context.pod_name(ordinal)
+        finalizers = [*sequence(meta.get("finalizers"))]
+        metadata: Json = {
+            "name": name,
+            "generateName": f"{self._owner.name}-",
+            "namespace": self._owner.namespace,
+            "labels": self._labels(ordinal, strings(meta.get("labels")), finalizers),
+            "annotations": {**mapping(meta.get("annotations")), **state_annotations(self._context.now)},
+            "ownerReferences": [owner_reference(STATEFUL_SET, self._owner)],
+        }
+        if finalizers:
+            metadata["finalizers"] = finalizers
+        return {**POD.type_meta, "metadata": metadata, "spec": self._spec(spec, ordinal)}
+
+    def _labels(self, ordinal: int, own: dict[str, str], finalizers: list[str]) -> dict[str, str]:
+        lifecycle = self._context.statefulset.spec.lifecycle
+        ready = _is_hooked(lifecycle.pre_normal if lifecycle else None, own, finalizers)
+        return {
+            **own,
+            **identity_labels(self._context, ordinal),
+            keys.REVISION_LABEL: self.revision,
+            **initial_labels(NORMAL if ready else PREPARING_NORMAL),
+        }
+
+    def _spec(self, spec: Json, ordinal: int) -> Json:
+        context = self._context
+        snapshot, service = context.snapshot, context.statefulset.spec.service_name
+        volumes = [template.volume(self._owner.name, str(ordinal)) for template in self.claims]
+        gates = wanted_gates(snapshot.gates, self._owner.namespace, snapshot.options.system_namespace)
+        body = with_volumes(with_readiness_gates(spec, gates), volumes)
+        return body | {"hostname": context.pod_name(ordinal)} | ({"subdomain": service} if service else {})
+
+
+def identity_labels(context: PlanContext, ordinal: int) -> dict[str, str]:
+    """Return the labels that identify a pod within the set."""
+    index = {keys.POD_INDEX_LABEL: str(ordinal)} if context.snapshot.gates.on("PodIndexLabel") else {}
+    return {keys.POD_NAME_LABEL: context.pod_name(ordinal)} | index
+
+
+def _is_hooked(hook: LifecycleHook | None, labels: dict[str, str], finalizers: list[str]) -> bool:
+    """Report whether a new pod satisfies the preNormal hook, or there is no hook."""
+    if hook is None:
+        return True
+    labelled = all(labels.get(key) == value for key, value in hook.labels_handler.items())
+    return labelled and all(name in finalizers for name in hook.finalizers_handler)
 
 
 class Creator:
@@ -54,7 +149,7 @@ class Creator:
         """Stage the creations in slow start: an error for one pod usually hits the others, too."""
         context, builder = self._context, self._builder
         missing = context.pods.missing_count
-        there, failed = context.targets.replicas - missing, PHASE in context.snapshot.failures
+        there, failed = context.targets.replicas - missing, CREATE in context.snapshot.failures
         chains = self._chains[: creates_of_pass(there, failed=failed)]
         if not chains:
             return
@@ -79,7 +174,7 @@ class Creator:
             Intent.CREATE,
             "scale up",
             revision=factory.revision,
-            phase=PHASE,
+            phase=CREATE,
             tells_if_taken=False,
             on_success=Event("SuccessfulCreate", f"create Pod {name} in StatefulSet {owner} successful"),
             on_failure=pod_not_created(owner, name, ""),
@@ -91,5 +186,5 @@ class Creator:
 def _outdated(context: PlanContext) -> int:
     """Count the existing replicas that are not on the update revision (§4.6, unordered)."""
     preparing_is_new = context.snapshot.gates.on("PreparingUpdateAsUpdate")
-    pods = (context.pods.by_ordinal[one] for one in context.pods.outdated)
+    pods = (context.pods.by_ordinal[ordinal] for ordinal in context.pods.outdated)
     return sum(not (preparing_is_new and traits(pod).state == PREPARING_UPDATE) for pod in pods)

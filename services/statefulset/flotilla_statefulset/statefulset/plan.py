@@ -25,17 +25,16 @@ from flotilla_common.workload.predownload import ImagePulls, plan_ahead
 from flotilla_common.workload.revisions import RevisionChoice
 from flotilla_statefulset.ordinals import ordinal_of
 from flotilla_statefulset.statefulset.claims import Claims, own_claims, volumes_fit
-from flotilla_statefulset.statefulset.condemned import plan_condemned
 from flotilla_statefulset.statefulset.context import IN_PLACE_ONLY, RECREATE, PlanContext
+from flotilla_statefulset.statefulset.deletion import plan_condemned
 from flotilla_statefulset.statefulset.numbers import targets
 from flotilla_statefulset.statefulset.pods import Criteria, Pods, sort_pods
 from flotilla_statefulset.statefulset.replicas import plan_replicas
 from flotilla_statefulset.statefulset.revisions import CODEC, find_revisions, in_place_spec, orphans, record_of, surplus
 from flotilla_statefulset.statefulset.rollout import plan_update
 from flotilla_statefulset.statefulset.snapshot import StatefulSetSnapshot
-from flotilla_statefulset.statefulset.status import is_complete, plan_status
+from flotilla_statefulset.statefulset.status import explain_progress, explain_unavailable, is_complete, plan_status
 from flotilla_statefulset.statefulset.update_rules import may_be_updated
-from flotilla_statefulset.statefulset.why import explain_progress, explain_unavailable
 
 
 def plan(snapshot: StatefulSetSnapshot, now: datetime) -> Plan:
@@ -62,7 +61,7 @@ def plan(snapshot: StatefulSetSnapshot, now: datetime) -> Plan:
     context = _survey(snapshot, now, selector, revisions, adopted)
     for problem in context.targets.problems:
         builder.reason(State.STUCK, "InvalidNumber", problem, symptom=True)
-    if bare := [context.pods.by_ordinal[one] for one in sorted(context.pods.bare)]:
+    if bare := [context.pods.by_ordinal[ordinal] for ordinal in sorted(context.pods.bare)]:
         text = "they lack volumes of volumeClaimTemplates, and InPlaceOnly recreates no pod: delete them manually"
         builder.reason(State.STUCK, "VolumesDiffer", f"{named(bare)}: {text}", bare)
     if statefulset.metadata.deletion_timestamp is None:
@@ -153,7 +152,7 @@ def _own(context: PlanContext, adopted: list[Pod], builder: PlanBuilder) -> None
     snapshot, meta = context.snapshot, context.statefulset.metadata
     builder.stage((context.revisions.writes,))
     raised = {write.name for write in context.revisions.writes}
-    loose = [one for one in orphans(snapshot, context.selector) if one.metadata.name not in raised]
+    loose = [revision for revision in orphans(snapshot, context.selector) if revision.metadata.name not in raised]
     builder.stage(adopt_orphans(STATEFUL_SET, meta, REVISION, loose))
     builder.stage(release(meta.uid, POD, context.pods.strays))
     builder.stage(adopt_orphans(STATEFUL_SET, meta, POD, adopted))

@@ -140,7 +140,7 @@ class Criteria(NamedTuple):
 
 def sort_pods(owned: Iterable[Pod], adopted: Iterable[Pod], criteria: Criteria) -> Pods:
     """Classify the pods that refer to the set, and the pods that it adopts."""
-    found = Pods()
+    result = Pods()
     groups: dict[Traits, dict[int, Pod]] = defaultdict(dict)
     for pod in owned:
         kind = pod.memo.get(_MEMO) or traits(pod)
@@ -150,19 +150,19 @@ def sort_pods(owned: Iterable[Pod], adopted: Iterable[Pod], criteria: Criteria) 
         if ordinal >= 0 and criteria.selector.matches(pod.metadata.labels):
             groups[kind][ordinal] = pod
         else:
-            found.strays.append(pod)
+            result.strays.append(pod)
     for pod in adopted:
         groups[traits(pod)][_ordinal(pod, criteria.name)] = pod
     for kind, members in groups.items():
-        _enter(found, kind, members, criteria)
-    absent = (one for one in criteria.ordinals if one not in found.by_ordinal)
-    found.missing = list(islice(absent, MOST_MISSING))
-    found.missing_count = len(criteria.ordinals) - len(found.by_ordinal) + len(found.condemned)
-    found.unavailable.update(found.missing)
-    for descending in (found.condemned, found.outdated, found.specified):
+        _enter(result, kind, members, criteria)
+    absent = (ordinal for ordinal in criteria.ordinals if ordinal not in result.by_ordinal)
+    result.missing = list(islice(absent, MOST_MISSING))
+    result.missing_count = len(criteria.ordinals) - len(result.by_ordinal) + len(result.condemned)
+    result.unavailable.update(result.missing)
+    for descending in (result.condemned, result.outdated, result.specified):
         descending.sort(reverse=True)
-    found.unsettled.sort()
-    return found
+    result.unsettled.sort()
+    return result
 
 
 def _ordinal(pod: Pod, set_name: str) -> int:
@@ -173,29 +173,29 @@ def _ordinal(pod: Pod, set_name: str) -> int:
     return ordinal
 
 
-def _enter(found: Pods, kind: Traits, members: dict[int, Pod], criteria: Criteria) -> None:
+def _enter(result: Pods, kind: Traits, members: dict[int, Pod], criteria: Criteria) -> None:
     """Enter one group of pods of equal traits."""
-    found.by_ordinal |= members
-    found.revisions.add(kind.revision)
+    result.by_ordinal |= members
+    result.revisions.add(kind.revision)
     wanted = criteria.ordinals.among(members)
     if len(wanted) != len(members):
-        found.condemned += members.keys() - wanted
-    late = _late(found, kind, members, criteria)
-    _count(found.counts, kind, len(members), len(members) - len(late), criteria)
+        result.condemned += members.keys() - wanted
+    late = _late(result, kind, members, criteria)
+    _count(result.counts, kind, len(members), len(members) - len(late), criteria)
     if not kind.settled and not kind.terminating and not kind.finished:
-        found.unsettled += members
+        result.unsettled += members
     if kind.healthy and not kind.settled:
-        late |= {one for one, pod in members.items() if not completed(pod, criteria.gates)}
-    unavailable = [one for one in wanted if one in late] if kind.healthy else wanted
-    found.unavailable.update(unavailable)
-    found.notable.update(unavailable if kind.named and not kind.finished else wanted)
+        late |= {ordinal for ordinal, pod in members.items() if not completed(pod, criteria.gates)}
+    unavailable = [ordinal for ordinal in wanted if ordinal in late] if kind.healthy else wanted
+    result.unavailable.update(unavailable)
+    result.notable.update(unavailable if kind.named and not kind.finished else wanted)
     if kind.revision != criteria.update_revision:
-        found.outdated += wanted
+        result.outdated += wanted
     if kind.specified:
-        found.specified += wanted
+        result.specified += wanted
 
 
-def _late(found: Pods, kind: Traits, members: dict[int, Pod], criteria: Criteria) -> set[int]:
+def _late(result: Pods, kind: Traits, members: dict[int, Pod], criteria: Criteria) -> set[int]:
     """Return the members that are not usable, or not ready for long enough (§4.12)."""
     if not kind.usable:
         return set(members)
@@ -203,8 +203,8 @@ def _late(found: Pods, kind: Traits, members: dict[int, Pod], criteria: Criteria
         return set()
     seconds = criteria.min_ready_seconds
     threshold = later(criteria.now, -seconds)
-    late = {one: pod for one, pod in members.items() if pod.ready_since is None or pod.ready_since > threshold}
-    found.waiting |= {one: later(pod.ready_since or criteria.now, seconds) for one, pod in late.items()}
+    late = {ordinal: pod for ordinal, pod in members.items() if pod.ready_since is None or pod.ready_since > threshold}
+    result.waiting |= {ordinal: later(pod.ready_since or criteria.now, seconds) for ordinal, pod in late.items()}
     return set(late)
 
 

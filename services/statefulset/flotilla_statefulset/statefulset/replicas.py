@@ -15,14 +15,11 @@ from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_UPDAT
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_statefulset.statefulset.claims import pod_not_created
 from flotilla_statefulset.statefulset.context import PlanContext
-from flotilla_statefulset.statefulset.create import PHASE as CREATE
-from flotilla_statefulset.statefulset.create import Creator
-from flotilla_statefulset.statefulset.delete import delete_chain, is_held, keep_chain, recreate_chain
-from flotilla_statefulset.statefulset.inplace import in_place_chain
-from flotilla_statefulset.statefulset.pod_factory import identity_labels
+from flotilla_statefulset.statefulset.create import CREATE, Creator, identity_labels
+from flotilla_statefulset.statefulset.deletion import delete_chain, is_held, keep_chain, recreate_chain
 from flotilla_statefulset.statefulset.pods import Traits, traits
-from flotilla_statefulset.statefulset.rollout import plan_repair
-from flotilla_statefulset.statefulset.spare import is_proven
+from flotilla_statefulset.statefulset.rollout import in_place_chain, plan_repair
+from flotilla_statefulset.statefulset.status import REPAIR, state_of
 from flotilla_statefulset.statefulset.update_rules import (
     is_broken,
     is_due,
@@ -31,10 +28,6 @@ from flotilla_statefulset.statefulset.update_rules import (
     is_target,
     must_be_recreated,
 )
-from flotilla_statefulset.statefulset.why import state_of
-
-REPAIR = "repair"
-"""The phase whose failure is the condition FailedUpdatePod."""
 
 STALE_CLAIM_SECONDS = 5
 """The interval after which a claim that garbage collection should delete is checked again."""
@@ -220,7 +213,7 @@ class _Walk:
         context = self._context
         is_wrong = is_target(context, ordinal, pod) or is_off_revision(context, ordinal, pod)
         may_be_repaired = is_wrong and is_broken(context, ordinal, pod) and not context.targets.paused
-        if may_be_repaired and is_proven(context, missing=False):
+        if may_be_repaired and context.is_proven(missing=False):
             self.broken = ordinal
             return
         text = f"{state_of(self._context, pod)}; podManagementPolicy OrderedReady continues when it is available"

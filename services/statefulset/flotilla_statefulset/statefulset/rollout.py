@@ -1,27 +1,26 @@
 """Plans the update phase: first pods specified for deletion, then pods to be updated (statefulset.md §4.8).
 
 Both draw on one budget: at most maxUnavailable of the wanted pods may be unavailable. Broken pods cost nothing, at any
-ordinal, and are updated even when the budget is used up (`spare.py`).
+ordinal, and are updated even when the budget is used up (`Spare`).
 """
 
-from collections.abc import Iterable
-
 from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import REVISION_LABEL
 from flotilla_common.control.plan import Chain, Intent, State
-from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, Deadlines, PlanBuilder
 from flotilla_common.control.text import named, pods_word
-from flotilla_common.workload.inplace import UpdateRefused
+from flotilla_common.workload.inplace import UpdateRefused, update_in_place
+from flotilla_common.workload.inplace.calculate import hindrances_between
 from flotilla_common.workload.inplace.state import in_grace
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_UPDATE
 from flotilla_common.workload.ordering import sort_by_priority
-from flotilla_statefulset.statefulset.context import PlanContext
-from flotilla_statefulset.statefulset.delete import delete_chain, is_held, recreate_chain
-from flotilla_statefulset.statefulset.inplace import hindrance, in_place_chain
+from flotilla_statefulset.statefulset.context import PlanContext, Spare
+from flotilla_statefulset.statefulset.deletion import delete_chain, is_held, recreate_chain
 from flotilla_statefulset.statefulset.pods import traits
-from flotilla_statefulset.statefulset.spare import Spare, is_proven
+from flotilla_statefulset.statefulset.revisions import CODEC, in_place_spec
+from flotilla_statefulset.statefulset.status import state_of
 from flotilla_statefulset.statefulset.update_rules import is_broken, is_off_revision, must_be_recreated
-from flotilla_statefulset.statefulset.volume_expansion import ResizeRefused, VolumeExpansion
-from flotilla_statefulset.statefulset.why import state_of
+from flotilla_statefulset.statefulset.volume_expansion import RESIZE, ResizeRefused, VolumeExpansion
 
 
 def plan_update(context: PlanContext, builder: PlanBuilder) -> None:
@@ -46,8 +45,8 @@ def targets_of(context: PlanContext, expansion: VolumeExpansion) -> list[int]:
     targets = context.targets
     if targets.unordered_update:
         return _unordered(context, expansion)
-    concerned = {*context.pods.outdated, *expansion.incompatible}
-    return sorted((one for one in concerned if targets.ordinals.rank(one) >= targets.partition), reverse=True)
+    ordinals = sorted({*context.pods.outdated, *expansion.incompatible}, reverse=True)
+    return [ordinal for ordinal in ordinals if targets.ordinals.rank(ordinal) >= targets.partition]
 
 
 def _unordered(context: PlanContext, expansion: VolumeExpansion) -> list[int]:
@@ -59,17 +58,17 @@ def _unordered(context: PlanContext, expansion: VolumeExpansion) -> list[int]:
         kind = traits(pods.by_ordinal[ordinal])
         return kind.terminating or (preparing_is_new and kind.state == PREPARING_UPDATE)
 
-    waiting = [one for one in pods.outdated if not is_done(one)]
+    waiting = [ordinal for ordinal in pods.outdated if not is_done(ordinal)]
     done = targets.replicas - len(waiting) - _missing_old(context)
     unordered = context.rolling.unordered_update
     strategy = unordered.priority_strategy if unordered else None
-    numbers = {pods.by_ordinal[one].metadata.uid: one for one in waiting}
+    numbers = {pods.by_ordinal[ordinal].metadata.uid: ordinal for ordinal in waiting}
     if strategy is None:  # the order is free, so broken pods come first
-        waiting.sort(key=lambda one: not is_broken(context, one, pods.by_ordinal[one]))
-    ordered = sort_by_priority([pods.by_ordinal[one] for one in waiting], strategy)
+        waiting.sort(key=lambda ordinal: not is_broken(context, ordinal, pods.by_ordinal[ordinal]))
+    ordered = sort_by_priority([pods.by_ordinal[ordinal] for ordinal in waiting], strategy)
     places = max(targets.expected_updated - done, 0)
     preparing = [one for one in pods.outdated if is_done(one) and not traits(pods.by_ordinal[one]).terminating]
-    expanding = [one for one in expansion.incompatible if one not in numbers.values()]
+    expanding = [ordinal for ordinal in expansion.incompatible if ordinal not in numbers.values()]
     return [*expanding, *preparing, *(numbers[pod.metadata.uid] for pod in ordered[:places])]
 
 
@@ -119,7 +118,7 @@ class _Update:
     def update(self) -> None:
         """Update targets in order while the budget allows; after that, only broken ones."""
         context, rest = self._context, list[Pod]()
-        proven = is_proven(context, missing=True)
+        proven = context.is_proven(missing=True)
         for ordinal in targets_of(context, self._expansion):
             if len(self._chains) >= MAX_CHAINS_PER_PASS:
                 break
@@ -176,7 +175,9 @@ class _Update:
             return False
         except ResizeRefused as error:
             self._builder.events += [error.event] if error.event else []
-            self._fail("resize", "ResizeImpossible", str(error), [self._context.pods.by_ordinal[ordinal]])
+            self._builder.errors.append((RESIZE, str(error)))
+            pod = self._context.pods.by_ordinal[ordinal]
+            self._builder.reason(State.STUCK, "ResizeImpossible", str(error), [pod])
             return False
         return True
 
@@ -216,7 +217,7 @@ class _Update:
         chain = in_place_chain(self._context, pod, self._builder.deadlines)
         if chain is None:
             text = f"find strategy is InPlaceOnly but Pod {pod.metadata.name} can not update in-place"
-            raise UpdateRefused(text, [pod], hindrance(self._context, pod))
+            raise UpdateRefused(text, [pod], _hindrance(self._context, pod))
         if not chain:
             self._held.append(pod)
         elif self._context.disruptions.admits(pod, chain):
@@ -232,19 +233,38 @@ class _Update:
             self._chains.append(chain)
         return bool(chain)
 
-    def _fail(self, phase: str, code: str, text: str, pods: Iterable[Pod]) -> None:
-        self._builder.errors.append((phase, text))
-        self._builder.reason(State.STUCK, code, text, list(pods))
-
     def _explain_budget(self, waiting: str, pods: list[Pod]) -> None:
         """Name what uses up the budget: pods that are, or in this pass become, unavailable."""
-        context = self._context
+        context, by_ordinal = self._context, self._context.pods.by_ordinal
         before = sorted(self._used, reverse=True)
-        known = [context.pods.by_ordinal[one] for one in before if one in context.pods.by_ordinal]
-        users = [state_of(context, pod) for pod in known[:3]]
-        users += [f"{context.pod_name(one)} is missing" for one in before if one not in context.pods.by_ordinal][:3]
+        pods_before = [by_ordinal[ordinal] for ordinal in before if ordinal in by_ordinal]
+        users = [state_of(context, pod) for pod in pods_before[:3]]
+        users += [f"{context.pod_name(ordinal)} is missing" for ordinal in before if ordinal not in by_ordinal][:3]
         taken = len(self._unavailable) - len(self._used)
         users += [f"{pods_word(taken)} of this pass"] if taken else []
         limit = context.targets.max_unavailable
         text = f"{waiting}; maxUnavailable {limit} is used: {'; '.join(users)}"
         self._builder.reason(State.WAITING, "WaitingForMaxUnavailable", text, pods)
+
+
+def in_place_chain(context: PlanContext, pod: Pod, deadlines: Deadlines) -> Chain | None:
+    """Return the writes that update the pod in place, none while a hook holds it; None if it is impossible."""
+    old, new = context.history.get(traits(pod).revision), context.revisions.update
+    spec = in_place_spec(old, new, context.snapshot.gates) if old is not None else None
+    if spec is None:
+        return None
+    strategy = context.rolling.in_place_update_strategy
+    return update_in_place(
+        pod,
+        spec,
+        context.in_place(pod),
+        revision_labels={REVISION_LABEL: context.update_name},
+        grace_seconds=strategy.grace_period_seconds if strategy else 0,
+        deadlines=deadlines,
+    )
+
+
+def _hindrance(context: PlanContext, pod: Pod) -> str:
+    """Return which part of the change cannot be made in place; empty if that is unknown."""
+    old = context.history.get(traits(pod).revision)
+    return hindrances_between(CODEC, old, context.revisions.update, context.snapshot.gates) if old is not None else ""

@@ -13,7 +13,8 @@ from flotilla_common.workload.claims import ClaimTemplate
 from flotilla_statefulset.statefulset.claim_state import claim_state
 from flotilla_statefulset.statefulset.context import PlanContext
 
-PHASE = "resize"
+RESIZE = "resize"
+"""The phase of the expansion."""
 
 
 class ResizeRefused(Exception):
@@ -82,7 +83,7 @@ class VolumeExpansion:
             Intent.CLAIM,
             f"volume of {pod} grows",
             pods=(pod,),
-            phase=PHASE,
+            phase=RESIZE,
             body={
                 "metadata": {"annotations": {CLAIM_OWNER_ANNOTATION: owner}},
                 "spec": {"resources": member(template.document, "spec").get("resources")},
@@ -98,8 +99,8 @@ class VolumeExpansion:
         name = claim.spec.storage_class_name
         if not name:
             return
-        found = [one for one in self._context.snapshot.storage_classes if one.metadata.name == name]
-        if not found:
+        known = {storage_class.metadata.name: storage_class for storage_class in self._context.snapshot.storage_classes}
+        if name not in known:
             raise ResizeRefused(f"storage class {name} of claim {claim.metadata.name} does not exist")
-        if not found[0].allow_volume_expansion:
+        if not known[name].allow_volume_expansion:
             raise ResizeRefused(f"storage class {name} of claim {claim.metadata.name} does not allow volume expansion")
