@@ -14,8 +14,7 @@ from flotilla_common.api.kinds.workloadspread.types import VERSION_IGNORED, Work
 from flotilla_common.api.workload import Workload
 from flotilla_common.control.plan import Plan
 from flotilla_topology.workloadspread.plan import plan
-from flotilla_topology.workloadspread.snapshot import WorkloadSpreadSnapshot
-from flotilla_topology.workloadspread.targets import target_of
+from flotilla_topology.workloadspread.snapshot import WorkloadSpreadSnapshot, target_of
 from tests.testkit.documents import Json
 from tests.unit.workload.openkruise import cloneset, documents, encoded
 from tests.unit.workloadspread.build import costs

@@ -97,7 +97,7 @@ class _Bounds(msgspec.Struct, frozen=True):
 
 def _bounds(subsets: Sequence[Subset], total: int) -> list[_Bounds]:
     """Return the bounds of each subset as specified. Raises AllocationError."""
-    found: list[_Bounds] = []
+    bounds: list[_Bounds] = []
     for index, subset in enumerate(subsets):
         least = _scaled_or(0, subset.minimum, total) or 0
         most = UNLIMITED if subset.maximum is None else _scaled_or(0, subset.maximum, total) or 0
@@ -105,8 +105,8 @@ def _bounds(subsets: Sequence[Subset], total: int) -> list[_Bounds]:
             raise AllocationError(
                 f"subset[{index}].maxReplicas({most}) must be more than or equal to minReplicas({least})"
             )
-        found.append(_Bounds(least, most))
-    return found
+        bounds.append(_Bounds(least, most))
+    return bounds
 
 
 def _adapted(subsets: Sequence[Subset], total: int) -> list[_Bounds]:

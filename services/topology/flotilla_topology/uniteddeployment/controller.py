@@ -78,7 +78,7 @@ class Gatherer:
         if owner is None:
             return None
         meta, kind = owner.metadata, kind_of(owner.spec.template)
-        workloads = {one.name: list(self._of_kind(one, meta)) for one in KINDS}
+        workloads = {known.name: list(self._of_kind(known, meta)) for known in KINDS}
         return UnitedDeploymentSnapshot(
             owner=owner,
             workloads=workloads,
@@ -119,7 +119,7 @@ class Gatherer:
         """Return the UnitedDeployments of the Deployment that owns a ReplicaSet which was added or removed."""
         if old is not None and new is not None and old.metadata.owner_references == new.metadata.owner_references:
             return ()
-        uids = {uid for one in (old, new) if one is not None for uid in controller_uid(one)}
+        uids = {uid for replica_set in (old, new) if replica_set is not None for uid in controller_uid(replica_set)}
         return {key for uid in uids for key in owner_keys(UNITED_DEPLOYMENT, None, self._workload(uid))}
 
     def of_orphan(self, old: Workload | None, new: Workload | None) -> Iterable[Key]:
@@ -134,8 +134,8 @@ class Gatherer:
         """Return the child with this uid, or the Deployment of the ReplicaSet with this uid."""
         replica_set = self._replica_sets.by_uid(uid)
         above = next(iter(controller_uid(replica_set)), "") if replica_set is not None else uid
-        found = (table.by_uid(above) for table in self._workloads.values())
-        return next((workload for workload in found if workload is not None), None)
+        candidates = (table.by_uid(above) for table in self._workloads.values())
+        return next((workload for workload in candidates if workload is not None), None)
 
 
 def _selects(owner: UnitedDeployment, workload: Workload) -> bool:

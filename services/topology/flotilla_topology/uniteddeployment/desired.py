@@ -172,11 +172,11 @@ def changes(owner: UnitedDeployment, workload: Workload, child: DesiredChild) ->
     """
     meta = workload.metadata
     metadata: Json = {}
-    for key, held, wanted in (
+    for key, stored, wanted in (
         ("labels", meta.labels, child.labels),
         ("annotations", meta.annotations, child.annotations),
     ):
-        differing = {name: value for name, value in wanted.items() if held.get(name) != value}
+        differing = {name: value for name, value in wanted.items() if stored.get(name) != value}
         if differing:
             metadata[key] = differing
     references = _references(owner, workload)
@@ -189,10 +189,10 @@ def changes(owner: UnitedDeployment, workload: Workload, child: DesiredChild) ->
 def _references(owner: UnitedDeployment, workload: Workload) -> list[Json] | None:
     """Return the owner references to write; None unless the owner's names another version of its kind."""
     own = owner_reference(UNITED_DEPLOYMENT, owner.metadata)
-    held: list[Json] = msgspec.to_builtins(workload.metadata.owner_references)
-    if own in held:
+    stored: list[Json] = msgspec.to_builtins(workload.metadata.owner_references)
+    if own in stored:
         return None
-    return [*(one for one in held if one.get("uid") != owner.metadata.uid), own]
+    return [*(reference for reference in stored if reference.get("uid") != owner.metadata.uid), own]
 
 
 def lacks(workload: Workload, child: DesiredChild) -> bool:
@@ -216,23 +216,23 @@ def _comparable(spec: Json) -> Json:
         return spec
 
 
-def same_patch(held: str, wanted: str) -> bool:
+def same_patch(stored: str, wanted: str) -> bool:
     """Report whether two texts are the same patch, regardless of formatting."""
-    if held == wanted:
+    if stored == wanted:
         return True
     try:
-        return bool(held and wanted) and _DOCUMENTS.read(held) == _DOCUMENTS.read(wanted)
+        return bool(stored and wanted) and _DOCUMENTS.read(stored) == _DOCUMENTS.read(wanted)
     except ValueError:
         return False
 
 
-def _contains(held: JsonValue, wanted: JsonValue) -> bool:
+def _contains(stored: JsonValue, wanted: JsonValue) -> bool:
     if is_object(wanted):
-        return is_object(held) and all(_contains(held.get(key), value) for key, value in wanted.items())
+        return is_object(stored) and all(_contains(stored.get(key), value) for key, value in wanted.items())
     if isinstance(wanted, list):
         return (
-            isinstance(held, list)
-            and len(held) == len(wanted)
-            and all(_contains(one, other) for one, other in zip(held, wanted, strict=True))
+            isinstance(stored, list)
+            and len(stored) == len(wanted)
+            and all(_contains(one, other) for one, other in zip(stored, wanted, strict=True))
         )
-    return held == wanted
+    return stored == wanted

@@ -16,8 +16,14 @@ from flotilla_common.api.workload import Workload
 from flotilla_common.control.plan import State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_topology.uniteddeployment.allocation import Allocation
-from flotilla_topology.uniteddeployment.children import ADVANCED_STATEFUL_SETS, STATEFUL_SETS, Child, ChildKind, ordinal
-from flotilla_topology.uniteddeployment.claiming import Family
+from flotilla_topology.uniteddeployment.children import (
+    ADVANCED_STATEFUL_SETS,
+    STATEFUL_SETS,
+    Child,
+    ChildKind,
+    Family,
+    ordinal,
+)
 from flotilla_topology.uniteddeployment.schedulability import Schedulability
 
 PROGRESS_DEADLINE = 600
@@ -40,7 +46,7 @@ def hand_over(
     owner: UnitedDeployment,
     family: Family,
     allocated: Allocation,
-    found: Mapping[str, Schedulability],
+    schedulability: Mapping[str, Schedulability],
     now: datetime,
     builder: PlanBuilder,
 ) -> Handover:
@@ -61,7 +67,7 @@ def hand_over(
             spare -= lost
             going.append((kind, workload))
     replicas = dict(allocated)
-    if shrinking and _more_are_coming(owner, family, allocated, found, now, builder):
+    if shrinking and _more_are_coming(owner, family, allocated, schedulability, now, builder):
         for child in shrinking:
             wanted = allocated[child.name]
             kept, lost = _shrink(child, wanted, spare)
@@ -89,14 +95,14 @@ def _more_are_coming(
     owner: UnitedDeployment,
     family: Family,
     allocated: Allocation,
-    found: Mapping[str, Schedulability],
+    schedulability: Mapping[str, Schedulability],
     now: datetime,
     builder: PlanBuilder,
 ) -> bool:
     """Report whether pods are expected in any subset. If so, the next pass is due when they no longer are."""
     coming = False
     for subset in owner.spec.topology.subsets:
-        child, stuck = family.of(subset.name), found.get(subset.name, Schedulability()).waiting
+        child, stuck = family.of(subset.name), schedulability.get(subset.name, Schedulability()).waiting
         if not stuck and _is_coming(child, allocated[subset.name], now, builder):
             coming = True
     return coming
@@ -111,7 +117,7 @@ def _is_coming(child: Child | None, wanted: int, now: datetime, builder: PlanBui
     workload = child.workload
     if workload.replicas < wanted or workload.metadata.generation != workload.status.observed_generation:
         return True
-    youngest = max(one.metadata.creation_timestamp or EARLIEST for one in (workload, *child.pods))
+    youngest = max(obj.metadata.creation_timestamp or EARLIEST for obj in (workload, *child.pods))
     return not builder.deadlines.passed(later(youngest, PROGRESS_DEADLINE), now)
 
 

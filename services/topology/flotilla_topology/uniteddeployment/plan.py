@@ -20,15 +20,14 @@ from flotilla_common.api.kinds.uniteddeployment.types import (
 )
 from flotilla_common.api.resources import POD, REVISION
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.plan import Event, Intent, Patch, Plan
+from flotilla_common.control.plan import Event, Intent, Patch, Plan, Reason, State
 from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder, refused
 from flotilla_common.control.writes import patch_of, write_status
 from flotilla_common.workload.ownership import adopt_orphans, release
 from flotilla_common.workload.revisions import RevisionChoice
-from flotilla_topology.uniteddeployment import allocation, provision, why
+from flotilla_topology.uniteddeployment import allocation, provision
 from flotilla_topology.uniteddeployment.allocation import Allocation, AllocationError
-from flotilla_topology.uniteddeployment.children import KINDS, Child, ChildKind, kind_of
-from flotilla_topology.uniteddeployment.claiming import Claimed, Family, claim, family
+from flotilla_topology.uniteddeployment.children import KINDS, Child, ChildKind, Claimed, Family, claim, family, kind_of
 from flotilla_topology.uniteddeployment.handover import hand_over
 from flotilla_topology.uniteddeployment.revisions import choose, loose, strays, surplus
 from flotilla_topology.uniteddeployment.schedulability import (
@@ -39,7 +38,7 @@ from flotilla_topology.uniteddeployment.schedulability import (
     verified_again,
 )
 from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
-from flotilla_topology.uniteddeployment.status import Outcome, status_of, with_new_subsets
+from flotilla_topology.uniteddeployment.status import Outcome, explain, status_of, with_new_subsets
 from flotilla_topology.unscheduled import is_unscheduled
 
 
@@ -68,22 +67,22 @@ def _plan(
 ) -> Plan:
     """Plan a pass over a UnitedDeployment whose spec is readable."""
     owner, builder = with_new_subsets(snapshot.owner, now), PlanBuilder()
-    claims = {one.name: claim(snapshot, one, selector) for one in KINDS}
+    claims = {known.name: claim(snapshot, known, selector) for known in KINDS}
     children = family(snapshot, kind, claims, revisions.update.metadata.name)
     _keep_revisions(snapshot, selector, revisions, builder)
     _settle_ownership(owner, claims, builder)
-    found = _look_at_pods(owner, children, revisions, now, builder)
-    if marked := _newly_marked(owner, found):
+    schedulability = _look_at_pods(owner, children, revisions, now, builder)
+    if marked := _newly_marked(owner, schedulability):
         return PlanBuilder().plan(status=_write(snapshot.owner, marked), urgent_status=True)
-    _relabel(found, builder)
+    _relabel(schedulability, builder)
     try:
-        replicas = _allocate(owner, children, found)
+        replicas = _allocate(owner, children, schedulability)
     except AllocationError as error:
         text = f"Specified subset replicas is ineffective: {error}"
         return _failed("Failed SpecifySubsetReplicas", "InvalidSubsetReplicas", text)
-    found = _try_again(children, found, replicas, now)
+    schedulability = _try_again(children, schedulability, replicas, now)
     partitions = {name: max(0, min(_partition(owner, name), count)) for name, count in replicas.items()}
-    handover = hand_over(owner, children, replicas, found, now, builder)
+    handover = hand_over(owner, children, replicas, schedulability, now, builder)
     subsets = provision.Subsets(
         owner=owner,
         family=children,
@@ -91,26 +90,26 @@ def _plan(
         replicas=handover.replicas,
         partitions=partitions,
         going=handover.going,
-        found=found,
+        schedulability=schedulability,
     )
     provision.plan_provision(subsets, snapshot.taken_names, builder)
     provision.plan_update(subsets, builder)
     outcome = Outcome(
         revisions=revisions,
         family=children,
-        found=found,
+        schedulability=schedulability,
         replicas=replicas,
         partitions=partitions,
         moves=handover.moves,
     )
-    why.give_reasons(subsets, claims, builder)
+    explain(subsets, claims, builder)
     return _finish(snapshot.owner, owner, selector, outcome, builder, now)
 
 
 def _failed(event: str, code: str, message: str) -> Plan:
     """Return the plan for a spec that must be corrected first. The pass is retried."""
     return Plan(
-        reasons=(why.refusal(code, message),),
+        reasons=(Reason(State.STUCK, code, message),),
         events=(Event(reason=event, message=message, warning=True),),
         errors=(("plan", message),),
     )
@@ -126,7 +125,7 @@ def _keep_revisions(
     builder.stage(release(snapshot.owner.metadata.uid, REVISION, strays(snapshot, selector)), stop_on_failure=False)
     builder.stage((revisions.writes,))
     raised = {write.name for write in revisions.writes}
-    adopted = [one for one in loose(snapshot, selector) if one.metadata.name not in raised]
+    adopted = [revision for revision in loose(snapshot, selector) if revision.metadata.name not in raised]
     builder.stage(adopt_orphans(UNITED_DEPLOYMENT, snapshot.owner.metadata, REVISION, adopted))
 
 
@@ -148,7 +147,7 @@ def _look_at_pods(
     if settings is None:
         return {}
     patience = Patience.of(settings)
-    stored = {one.name: next(iter(one.conditions), None) for one in owner.status.subset_statuses}
+    stored = {subset.name: next(iter(subset.conditions), None) for subset in owner.status.subset_statuses}
     if not owner.spec.reserves:
         return {
             child.name: adaptive(child, stored.get(child.name), patience, now, builder.deadlines)
@@ -164,18 +163,20 @@ def _look_at_pods(
     return {child.name: reservation.look_at(child, stored.get(child.name)) for child in children.children}
 
 
-def _newly_marked(owner: UnitedDeployment, found: Mapping[str, Schedulability]) -> UnitedDeploymentStatus | None:
+def _newly_marked(
+    owner: UnitedDeployment, schedulability: Mapping[str, Schedulability]
+) -> UnitedDeploymentStatus | None:
     """Return the status with newly unschedulable subsets marked; None if there are none.
 
     It is written before pods move: afterwards only the mark shows why, and a pass may end half-way. Reserved pods stay,
     and carry a label of their own instead.
     """
-    marks = {name: one.condition for name, one in found.items() if one.unschedulable and not one.marked}
+    marks = {name: one.condition for name, one in schedulability.items() if one.unschedulable and not one.marked}
     if not marks or owner.spec.reserves:
         return None
     subsets = [
-        msgspec.structs.replace(one, conditions=[mark]) if (mark := marks.get(one.name)) is not None else one
-        for one in owner.status.subset_statuses
+        msgspec.structs.replace(subset, conditions=[mark]) if (mark := marks.get(subset.name)) is not None else subset
+        for subset in owner.status.subset_statuses
     ]
     return msgspec.structs.replace(owner.status, subset_statuses=subsets)
 
@@ -187,7 +188,7 @@ def _rollout_began(owner: UnitedDeployment, revisions: RevisionChoice, now: date
     return (stored.last_transition_time if stored is not None else None) or now
 
 
-def _relabel(found: Mapping[str, Schedulability], builder: PlanBuilder) -> None:
+def _relabel(schedulability: Mapping[str, Schedulability], builder: PlanBuilder) -> None:
     """Label pods as reserved or not."""
     writes = [
         (
@@ -199,20 +200,20 @@ def _relabel(found: Mapping[str, Schedulability], builder: PlanBuilder) -> None:
                 body={"metadata": {"labels": {RESERVED_LABEL: "true" if reserved else "false"}}},
             ),
         )
-        for one in found.values()
-        for pod, reserved in one.relabelled
+        for checked in schedulability.values()
+        for pod, reserved in checked.relabelled
     ]
     builder.stage(writes[:MAX_CHAINS_PER_PASS])
 
 
-def _allocate(owner: UnitedDeployment, children: Family, found: Mapping[str, Schedulability]) -> Allocation:
+def _allocate(owner: UnitedDeployment, children: Family, schedulability: Mapping[str, Schedulability]) -> Allocation:
     subsets = [
         allocation.Subset(
             name=subset.name,
             replicas=subset.replicas,
             minimum=subset.min_replicas,
             maximum=subset.max_replicas,
-            child=_as_allocated(children.of(subset.name), found.get(subset.name)),
+            child=_as_allocated(children.of(subset.name), schedulability.get(subset.name)),
         )
         for subset in owner.spec.topology.subsets
     ]
@@ -221,17 +222,17 @@ def _allocate(owner: UnitedDeployment, children: Family, found: Mapping[str, Sch
     )
 
 
-def _as_allocated(child: Child | None, found: Schedulability | None) -> allocation.Child | None:
+def _as_allocated(child: Child | None, checked: Schedulability | None) -> allocation.Child | None:
     if child is None:
         return None
-    if found is None:  # the Fixed strategy ignores pods
+    if checked is None:  # the Fixed strategy ignores pods
         return allocation.Child(replicas=child.workload.replicas)
     return allocation.Child(
         replicas=child.workload.replicas,
         placed=_placed(child),
-        reserved=found.reserved,
-        unschedulable=found.unschedulable,
-        marked=found.marked,
+        reserved=checked.reserved,
+        unschedulable=checked.unschedulable,
+        marked=checked.marked,
     )
 
 
@@ -244,17 +245,17 @@ def _placed(child: Child) -> int:
 
 
 def _try_again(
-    children: Family, found: dict[str, Schedulability], replicas: Mapping[str, int], now: datetime
+    children: Family, schedulability: dict[str, Schedulability], replicas: Mapping[str, int], now: datetime
 ) -> dict[str, Schedulability]:
     """Mark subsets that have just recovered and grow, in reservation mode.
 
     Nowhere else does a subset get such a new condition without being unschedulable.
     """
     return {
-        name: verified_again(one, now)
-        if one.recovered and (child := children.of(name)) is not None and replicas[name] > child.workload.replicas
-        else one
-        for name, one in found.items()
+        name: verified_again(checked, now)
+        if checked.recovered and (child := children.of(name)) is not None and replicas[name] > child.workload.replicas
+        else checked
+        for name, checked in schedulability.items()
     }
 
 
@@ -291,7 +292,7 @@ def _finish(
 
 def _decisions(status: UnitedDeploymentStatus) -> tuple[object, ...]:
     """Return the fields that people and programs wait for: everything but counts."""
-    subsets = [(one.name, one.replicas, one.conditions) for one in status.subset_statuses]
+    subsets = [(subset.name, subset.replicas, subset.conditions) for subset in status.subset_statuses]
     return status.observed_generation, status.updated_revision, status.conditions, subsets
 
 

@@ -14,8 +14,15 @@ from flotilla_common.control.plan import Chain, Delete, Event, Intent, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_common.workload.newpods import suffix
-from flotilla_topology.uniteddeployment.children import STATEFUL_SETS, Child, ChildKind, is_on, ordinal, subset_of
-from flotilla_topology.uniteddeployment.claiming import Family
+from flotilla_topology.uniteddeployment.children import (
+    STATEFUL_SETS,
+    Child,
+    ChildKind,
+    Family,
+    is_on,
+    ordinal,
+    subset_of,
+)
 from flotilla_topology.uniteddeployment.desired import (
     ChildSettings,
     DesiredChild,
@@ -44,15 +51,15 @@ class Subsets(msgspec.Struct, frozen=True, kw_only=True):
     replicas: Mapping[str, int]
     partitions: Mapping[str, int]
     going: Sequence[tuple[ChildKind, Workload]]  # workloads outside the topology to be deleted
-    found: Mapping[str, Schedulability]
+    schedulability: Mapping[str, Schedulability]
 
     def wanted(self, subset: Subset) -> ChildSettings:
         """Return the settings of the subset's child."""
-        child, found = self.family.of(subset.name), self.found.get(subset.name)
+        child, checked = self.family.of(subset.name), self.schedulability.get(subset.name)
         unavailable = None
-        if child is not None and found is not None and found.unschedulable and self.owner.spec.reserves:
+        if child is not None and checked is not None and checked.unschedulable and self.owner.spec.reserves:
             missing = child.workload.replicas - child.workload.status.ready_replicas
-            unavailable = max(missing, 0) + found.overdue_updates
+            unavailable = max(missing, 0) + checked.overdue_updates
         return ChildSettings(
             kind=self.family.kind,
             subset=subset,
@@ -70,7 +77,7 @@ def plan_provision(subsets: Subsets, taken: Container[str], builder: PlanBuilder
 
 
 def _creates(subsets: Subsets, taken: Container[str], builder: PlanBuilder) -> list[Chain]:
-    missing = [one for one in subsets.owner.spec.topology.subsets if subsets.family.of(one.name) is None]
+    missing = [subset for subset in subsets.owner.spec.topology.subsets if subsets.family.of(subset.name) is None]
     bodies: list[Json] = []
     for subset in sorted(missing, key=lambda subset: subset.name):
         wanted = subsets.wanted(subset)

@@ -151,8 +151,8 @@ _NULL = msgspec.Raw(b"null")
 
 def template_labels(data: Json) -> Mapping[str, str]:
     """Return the labels of the template's own metadata, for all four kinds."""
-    found = mappings(list(member(data, "spec", "template").values()))
-    return strings(mapping(found[0].get("metadata")).get("labels")) if found else {}
+    templates = mappings(list(member(data, "spec", "template").values()))
+    return strings(mapping(templates[0].get("metadata")).get("labels")) if templates else {}
 
 
 CODEC = RevisionCodec(
@@ -188,7 +188,7 @@ def loose(snapshot: UnitedDeploymentSnapshot, selector: Selector) -> list[Contro
     A deleted UnitedDeployment left them behind. Revisions left behind by workloads are not adopted.
     """
     own = own_revisions(snapshot.revisions, snapshot.owner.metadata.uid, selector)
-    return [one for one in own if controller_of(one.metadata) is None and _has_template(one)]
+    return [revision for revision in own if controller_of(revision.metadata) is None and _has_template(revision)]
 
 
 def strays(snapshot: UnitedDeploymentSnapshot, selector: Selector) -> list[ControllerRevision]:
@@ -199,11 +199,11 @@ def strays(snapshot: UnitedDeploymentSnapshot, selector: Selector) -> list[Contr
     uid = snapshot.owner.metadata.uid
     own = {one.metadata.name for one in own_revisions(snapshot.revisions, uid, selector, may_lack_labels=True)}
     return [
-        one
-        for one in snapshot.revisions
-        if (controller := controller_of(one.metadata)) is not None
+        revision
+        for revision in snapshot.revisions
+        if (controller := controller_of(revision.metadata)) is not None
         and controller.uid == uid
-        and one.metadata.name not in own
+        and revision.metadata.name not in own
     ]
 
 

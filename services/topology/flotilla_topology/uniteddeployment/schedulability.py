@@ -89,12 +89,12 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
             if pod.metadata.labels.get(RESERVED_LABEL) != _text(pod.metadata.uid in names)
         ]
         text = "reserved pods found" if reserved else "no reserved pods"
-        found = changed(stored, not reserved, RESCHEDULED, text, self.now)
+        condition = changed(stored, not reserved, RESCHEDULED, text, self.now)
         return Schedulability(
             unschedulable=bool(reserved),
             marked=marked,
             recovered=marked and not reserved and not awaited,
-            condition=stored if awaited and not reserved else found,
+            condition=stored if awaited and not reserved else condition,
             waiting=[pod for pod in reserved if is_unscheduled(pod)],
             reserved=len(reserved),
             relabelled=relabelled,
@@ -133,9 +133,9 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
         return reserved
 
 
-def verified_again(found: Schedulability, now: datetime) -> Schedulability:
+def verified_again(checked: Schedulability, now: datetime) -> Schedulability:
     """Mark a subset again that has just recovered and gets more pods, so that those are tried first (§11.4)."""
-    return msgspec.structs.replace(found, condition=changed(found.condition, False, RESCHEDULED, GROWN, now))
+    return msgspec.structs.replace(checked, condition=changed(checked.condition, False, RESCHEDULED, GROWN, now))
 
 
 def _awaits_pods(child: Child, mark: Condition) -> bool:

@@ -1,4 +1,4 @@
-"""Computes the status of a UnitedDeployment (uniteddeployment.md §12)."""
+"""Computes the status of a UnitedDeployment, and explains it subset by subset (uniteddeployment.md §12)."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -11,14 +11,19 @@ from flotilla_common.api.kinds.uniteddeployment.types import (
     RESERVED_LABEL,
     SUBSET_UPDATED,
     UPDATED,
+    Subset,
     SubsetStatus,
     UnitedDeployment,
     UnitedDeploymentStatus,
 )
 from flotilla_common.api.meta import Condition
 from flotilla_common.api.selectors import Selector
+from flotilla_common.control.plan import State
+from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import first_names, pods_word
 from flotilla_common.workload.revisions import RevisionChoice
-from flotilla_topology.uniteddeployment.claiming import Family
+from flotilla_topology.uniteddeployment.children import Child, Claimed, Family
+from flotilla_topology.uniteddeployment.provision import Subsets
 from flotilla_topology.uniteddeployment.schedulability import CREATED, JOINED, Schedulability, changed
 
 
@@ -27,7 +32,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     revisions: RevisionChoice
     family: Family
-    found: Mapping[str, Schedulability]  # by subset; empty under the Fixed strategy
+    schedulability: Mapping[str, Schedulability]  # by subset; empty under the Fixed strategy
     replicas: Mapping[str, int]  # allocated, by subset
     partitions: Mapping[str, int]  # effective, by subset
     moves: bool = False  # pods are being given up in favour of others, or will be
@@ -56,7 +61,9 @@ def with_new_subsets(owner: UnitedDeployment, now: datetime) -> UnitedDeployment
 def status_of(owner: UnitedDeployment, selector: Selector, outcome: Outcome, now: datetime) -> UnitedDeploymentStatus:
     """Return the desired status of the object."""
     children = outcome.family.all
-    reserved = {child.name: found.reserved for child in children if (found := outcome.found.get(child.name))}
+    reserved = {
+        child.name: checked.reserved for child in children if (checked := outcome.schedulability.get(child.name))
+    }
     replicas = sum(child.workload.status.replicas for child in children) - sum(reserved.values())
     updated_ready = sum(child.updated_ready for child in children)
     newest = outcome.revisions.update.metadata.name
@@ -86,9 +93,9 @@ def _subset_statuses(owner: UnitedDeployment, outcome: Outcome, reserved: Mappin
     kept = {subset.name for subset in owner.spec.topology.subsets} | children.keys()
     statuses: list[SubsetStatus] = []
     for stored in owner.status.subset_statuses:
-        child, found = children.get(stored.name), outcome.found.get(stored.name)
+        child, checked = children.get(stored.name), outcome.schedulability.get(stored.name)
         if stored.name in kept:
-            condition = found.condition if found is not None else None
+            condition = checked.condition if checked is not None else None
             statuses.append(
                 SubsetStatus(
                     name=stored.name,
@@ -123,6 +130,61 @@ def _conditions(owner: UnitedDeployment, outcome: Outcome, now: datetime) -> lis
 
 def _set(conditions: Sequence[Condition], new: Condition) -> list[Condition]:
     """Put the condition at the end, unless one with its status exists already."""
-    if any((one.type, one.status) == (new.type, new.status) for one in conditions):
+    if any((condition.type, condition.status) == (new.type, new.status) for condition in conditions):
         return list(conditions)
-    return [*(one for one in conditions if one.type != new.type), new]
+    return [*(condition for condition in conditions if condition.type != new.type), new]
+
+
+def explain(subsets: Subsets, claims: Mapping[str, Claimed], builder: PlanBuilder) -> None:
+    """Add a reason for each subset that waits."""
+    for claimed in claims.values():
+        for workload in claimed.nameless:
+            text = f"{workload.metadata.name} belongs to the UnitedDeployment but names no subset"
+            builder.reason(State.STUCK, "ChildWithoutSubset", text, [workload])
+    _explain_totals(subsets, builder)
+    for subset in subsets.owner.spec.topology.subsets:
+        child = subsets.family.of(subset.name)
+        _explain_stuck_pods(subsets, subset, builder)
+        if child is not None:
+            _explain_progress(subsets, child, builder)
+
+
+def _explain_totals(subsets: Subsets, builder: PlanBuilder) -> None:
+    """Add a reason for replicas that fit into no subset."""
+    total, allocated = subsets.owner.spec.replicas, sum(subsets.replicas.values())
+    if allocated < total:
+        text = f"{total - allocated} of {total} replicas fit into no subset: all are at maxReplicas or unschedulable"
+        builder.reason(State.STUCK, "SubsetsFull", text, symptom=True)
+
+
+def _explain_stuck_pods(subsets: Subsets, subset: Subset, builder: PlanBuilder) -> None:
+    checked = subsets.schedulability.get(subset.name)
+    if checked is None or not checked.unschedulable:
+        return
+    if checked.waiting:
+        names = ", ".join(first_names(checked.waiting))
+        lost = f"subset {subset.name}: no node for {pods_word(len(checked.waiting))}"
+        text = f"{lost}: {names}; replaced in other subsets"
+        builder.reason(State.STUCK, "SubsetUnschedulable", text, checked.waiting, symptom=True)
+    else:
+        text = f"subset {subset.name} gets no more pods for now: it had unschedulable pods"
+        builder.reason(State.NOTE, "SubsetUnschedulable", text)
+
+
+def _explain_progress(subsets: Subsets, child: Child, builder: PlanBuilder) -> None:
+    name, kind = child.metadata.name, child.kind.name
+    wanted, ready = subsets.replicas[child.name], child.workload.status.ready_replicas
+    partition = subsets.partitions[child.name] if child.kind.partitioned else 0
+    behind = child.workload.status.replicas - len(child.updated)
+    if child.on_delete and behind > 0:
+        text = f"subset {child.name}: {pods_word(behind)} of older revisions must be deleted manually: type is OnDelete"
+        builder.reason(State.HELD, "OnDelete", text, [child])
+    elif behind > partition:
+        text = f"subset {child.name}: {pods_word(behind - partition)} of {kind} {name} still to be updated"
+        builder.reason(State.WAITING, "WaitingForSubset", text, [child])
+    elif ready < wanted:
+        text = f"subset {child.name}: {ready} of {wanted} pods of {kind} {name} are ready"
+        builder.reason(State.WAITING, "WaitingForSubset", text, [child])
+    elif behind > 0:
+        text = f"subset {child.name} keeps {pods_word(behind)} on old revisions: its partition is {partition}"
+        builder.reason(State.HELD, "Partition", text, [child])

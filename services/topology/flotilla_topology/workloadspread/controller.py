@@ -22,8 +22,7 @@ from flotilla_common.control.watches import Trigger, Watch
 from flotilla_common.settings import Settings
 from flotilla_topology.workloadspread.custom import CONFIGURATIONS, TARGET, CustomTarget, CustomTargets, Unknown
 from flotilla_topology.workloadspread.plan import plan
-from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot
-from flotilla_topology.workloadspread.targets import latest_version, target_of
+from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot, latest_version, target_of
 
 SPREAD_BY = "spread by"
 """Index: pods by namespace and name of their WorkloadSpread."""
@@ -84,7 +83,7 @@ class Gatherer:
             return None
         snapshot = WorkloadSpreadSnapshot(spread=spread)
         group, kind, name = spread.spec.target_ref.identity
-        resource = next((one for one in WORKLOADS if (one.group, one.kind) == (group, kind)), None)
+        resource = next((resource for resource in WORKLOADS if (resource.group, resource.kind) == (group, kind)), None)
         try:
             if resource is None:
                 return self._with_custom(snapshot)
@@ -130,16 +129,16 @@ class Gatherer:
     def _newest_hash(self, deployment: Workload) -> str | None:
         """Return the hash of the ReplicaSet with the number of the Deployment's newest revision."""
         number = deployment.metadata.annotations.get(DEPLOYMENT_REVISION)
-        for one in self._workloads[REPLICA_SET].by_index(CONTROLLED, deployment.metadata.uid):
-            if number and one.metadata.annotations.get(DEPLOYMENT_REVISION) == number:
-                return one.metadata.labels.get(TEMPLATE_HASH_LABEL)
+        for replica_set in self._workloads[REPLICA_SET].by_index(CONTROLLED, deployment.metadata.uid):
+            if number and replica_set.metadata.annotations.get(DEPLOYMENT_REVISION) == number:
+                return replica_set.metadata.labels.get(TEMPLATE_HASH_LABEL)
         return None
 
     def _pods_of(self, resource: Resource, workload: Workload) -> Iterator[Pod]:
         controllers: Iterable[Object] = [workload]
         if resource == DEPLOYMENT:
-            sets = self._workloads[REPLICA_SET].by_index(CONTROLLED, workload.metadata.uid)
-            controllers = [one for one in sets if one.metadata.deletion_timestamp is None]
+            replica_sets = self._workloads[REPLICA_SET].by_index(CONTROLLED, workload.metadata.uid)
+            controllers = [one for one in replica_sets if one.metadata.deletion_timestamp is None]
         for controller in controllers:
             pods = self._pods.by_index(CONTROLLED, controller.metadata.uid)
             yield from (pod for pod in pods if pod.metadata.namespace == workload.metadata.namespace)
@@ -154,9 +153,9 @@ class Gatherer:
         if not pods and (selector := self.custom.selector(spread, workload)) is not None:
             in_namespace = (pod for pod in self._pods if pod.metadata.namespace == namespace)
             pods = [pod for pod in in_namespace if selector.matches(pod.metadata.labels)]
-        found = {pod.metadata.uid for pod in pods}
+        uids = {pod.metadata.uid for pod in pods}
         marked = self._pods.by_index(SPREAD_BY, (namespace, name))
-        below = (pod for pod in marked if pod.metadata.uid not in found and self.custom.is_below(pod, spread))
+        below = (pod for pod in marked if pod.metadata.uid not in uids and self.custom.is_below(pod, spread))
         return [*pods, *below]
 
     def _version(self, pod: Pod) -> str:
@@ -182,7 +181,7 @@ class Gatherer:
         controller = controller_of(meta)
         if controller is not None and resource == REPLICA_SET:
             places.append((meta.namespace, *DEPLOYMENTS, controller.name))
-        return [one.metadata.key for place in places for one in self._spreads.by_index(TARGET, place)]
+        return [spread.metadata.key for place in places for spread in self._spreads.by_index(TARGET, place)]
 
     def of_pod(self, old: Pod | None, new: Pod | None) -> Iterable[Key]:
         """Return the WorkloadSpread that the pod is matched with, and those of its workload."""

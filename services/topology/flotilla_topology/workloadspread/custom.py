@@ -92,10 +92,10 @@ class CustomTargets:
 
     def find(self, spread: WorkloadSpread) -> CustomTarget | None:
         """Return the workload; None if it does not exist. Raises Unknown."""
-        found = self._kinds.find(_kind(spread))
-        if found is None:
+        followed = self._kinds.find(_kind(spread))
+        if followed is None:
             raise Unknown(self._kinds.trouble(_kind(spread)))
-        return found[1].get(spread.metadata.namespace, spread.spec.target_ref.name)
+        return followed[1].get(spread.metadata.namespace, spread.spec.target_ref.name)
 
     def replicas(self, spread: WorkloadSpread, workload: CustomTarget) -> int:
         """Return the desired number of pods. Raises ValueError if the field holds no number."""
@@ -108,11 +108,11 @@ class CustomTargets:
 
         Raises Unknown until the apiserver has answered.
         """
-        found = self._kinds.find(_kind(spread))
-        if found is None or not found[0].scaled:
+        followed = self._kinds.find(_kind(spread))
+        if followed is None or not followed[0].scaled:
             return None
         meta = workload.metadata
-        question = Question(found[0].resource, *meta.key, meta.resource_version)
+        question = Question(followed[0].resource, *meta.key, meta.resource_version)
         answer = self._selectors.ask_only(spread.metadata.key, question)
         if answer is None:
             raise Unknown(f"reading the pod selector of {workload.metadata.name}")
@@ -129,20 +129,20 @@ class CustomTargets:
         for resource, table in self._kinds.tables():
             workload = table.by_uid(uid)
             if workload is not None:
-                yield from (one.metadata.key for one in self._about_one(resource, workload))
+                yield from (spread.metadata.key for spread in self._about_one(resource, workload))
 
     def _named(self) -> list[CustomWorkload]:
         """Return the kinds that the ConfigMap names; none if it is unreadable, which admission reports."""
-        found = self._configurations.get(self._context.settings.namespace, CONFIGURATION)
+        configuration = self._configurations.get(self._context.settings.namespace, CONFIGURATION)
         try:
-            return custom_workloads({} if found is None else found.data)
+            return custom_workloads({} if configuration is None else configuration.data)
         except ValueError:
             return []
 
     def _wanted(self) -> list[CustomWorkload]:
         """Return the configured kinds that some WorkloadSpread targets."""
         used = {_kind(spread) for spread in self._spreads}
-        return [one for one in self._named() if one.group_kind in used and one.group_kind not in BUILT_IN]
+        return [kind for kind in self._named() if kind.group_kind in used and kind.group_kind not in BUILT_IN]
 
     def _about(self, kind: GroupKind) -> list[WorkloadSpread]:
         return [spread for spread in self._spreads if _kind(spread) == kind]

@@ -28,11 +28,9 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Chain, Event, Intent, Patch, PatchType, Plan, Reason, State
 from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder, refused
 from flotilla_common.control.writes import delete_of, patch_of, write_status
-from flotilla_topology.workloadspread.costs import Cost, changed_costs
 from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot
-from flotilla_topology.workloadspread.sorting import Sorted, metadata_of_patch, sort_pods
-from flotilla_topology.workloadspread.status import Books, books_of
-from flotilla_topology.workloadspread.why import give_reasons
+from flotilla_topology.workloadspread.sorting import Cost, Sorted, changed_costs, metadata_of_patch, sort_pods
+from flotilla_topology.workloadspread.status import Books, books_of, explain
 
 COST = "cost"
 """The phase of writes of deletion costs."""
@@ -63,7 +61,7 @@ def plan(snapshot: WorkloadSpreadSnapshot, now: datetime) -> Plan:
     builder.stage([*islice(_writes(spread, pods, costs), MAX_CHAINS_PER_PASS)])
     builder.stage(_deletes(spread, books)[:MAX_CHAINS_PER_PASS], stop_on_failure=False)
     builder.events += books.events
-    give_reasons(selected, pods, books, builder)
+    explain(selected, pods, books, builder)
     status = _write(spread, books.status)
     return builder.plan(
         status=status,
@@ -99,8 +97,8 @@ def _has_costs(target: Target) -> bool:
 def _writes(spread: WorkloadSpread, pods: Sorted, costs: Sequence[Cost]) -> Iterator[Chain]:
     """Yield one patch for each pod that lacks its subset or needs another cost."""
     adopted = {pod.metadata.uid: subset for pod, subset in pods.adopted}
-    priced = {one.pod.metadata.uid: one for one in costs}
-    changed = [*(pod for pod, _ in pods.adopted), *(one.pod for one in costs)]
+    priced = {cost.pod.metadata.uid: cost for cost in costs}
+    changed = [*(pod for pod, _ in pods.adopted), *(cost.pod for cost in costs)]
     for uid, pod in {pod.metadata.uid: pod for pod in changed}.items():
         yield (_patch(spread, pod, adopted.get(uid), priced.get(uid)),)
 
@@ -140,7 +138,7 @@ def _cost_failed(spread: WorkloadSpread, cost: Cost) -> Event:
 
 def _deletes(spread: WorkloadSpread, books: Books) -> list[Chain]:
     """Delete unschedulable pods, once the stored status keeps their successors out of the subset."""
-    marked = {one.name for one in spread.status.subset_statuses if not one.schedulable}
+    marked = {subset.name for subset in spread.status.subset_statuses if not subset.schedulable}
     return [
         (
             delete_of(
@@ -176,7 +174,7 @@ def _is_urgent(stored: WorkloadSpreadStatus, status: WorkloadSpreadStatus) -> bo
 
 def _places(status: WorkloadSpreadStatus) -> object:
     """Return the fields by which the webhook decides."""
-    totals = [(one.name, one.schedulable) for one in status.subset_statuses]
+    totals = [(subset.name, subset.schedulable) for subset in status.subset_statuses]
     books = status.versioned_subset_statuses.items()
     return totals, {
         version: [(one.name, one.missing_replicas, one.schedulable) for one in book] for version, book in books

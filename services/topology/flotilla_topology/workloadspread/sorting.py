@@ -1,26 +1,35 @@
-"""Sorts pods into subsets (workloadspread.md §8.3).
+"""Sorts pods into subsets, and computes their deletion costs (workloadspread.md §8.3 and §8.4).
 
 A pod that was admitted while the WorkloadSpread existed names its subset. An older pod is assigned once to the subset
 that fits its node best, and names it from then on. A pod for which no subset had room belongs to none, and is left
-alone.
+alone. By their costs, controllers remove pods of the last subset first.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.documents import Json, mapping, member
 from flotilla_common.api.jsontext import Reader, read_json
-from flotilla_common.api.kinds.workloadspread.book import MOST, is_left_out, limit_of, matched_of
-from flotilla_common.api.kinds.workloadspread.types import ABSENT, FAKE_SUBSET, UNLIMITED, Subset, WorkloadSpread
+from flotilla_common.api.kinds.workloadspread.book import MOST, cost_of_place, is_left_out, limit_of, matched_of
+from flotilla_common.api.kinds.workloadspread.types import (
+    ABSENT,
+    DELETION_COST,
+    FAKE_SUBSET,
+    UNLIMITED,
+    Subset,
+    WorkloadSpread,
+)
 from flotilla_common.api.meta import Model
+from flotilla_common.api.moments import EARLIEST
 from flotilla_common.api.scheduling import NodeSelectorTerm, Toleration
 from flotilla_common.api.strategic import merge
 from flotilla_common.workload.placement.fit import holds
-from flotilla_topology.workloadspread.snapshot import WorkloadSpreadSnapshot
+from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot
 
 _DOCUMENTS: Reader[Json] = Reader(Json)
+_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 class _Preference(Model):
@@ -95,8 +104,8 @@ def _read_place(subset: Subset) -> _Place:
     return _Place(
         subset=subset,
         required=read_json(required, NodeSelectorTerm) if required != ABSENT else None,
-        preferred=[read_json(one, _Preference) for one in subset.preferred_node_selector],
-        tolerations=[read_json(one, Toleration) for one in subset.tolerations],
+        preferred=[read_json(preference, _Preference) for preference in subset.preferred_node_selector],
+        tolerations=[read_json(toleration, Toleration) for toleration in subset.tolerations],
         patch=_read_patch(subset),
     )
 
@@ -128,7 +137,7 @@ def _best(
 
 def _matches(place: _Place, pod: Pod, node: Node) -> bool:
     tolerations = [*pod.spec.tolerations, *place.tolerations]
-    if not all(any(one.tolerates(taint) for one in tolerations) for taint in node.spec.taints):
+    if not all(any(toleration.tolerates(taint) for toleration in tolerations) for taint in node.spec.taints):
         return False
     if place.required is None:
         return True
@@ -149,7 +158,7 @@ def _holds(term: NodeSelectorTerm, node: Node) -> bool:
 
 
 def _score(place: _Place, pod: Pod, node: Node, taken: int, replicas: int) -> int:
-    weight = sum(one.weight for one in place.preferred if _holds(one.preference, node))
+    weight = sum(term.weight for term in place.preferred if _holds(term.preference, node))
     limit = limit_of(place.subset, replicas)
     has_room = taken < (MOST if limit == UNLIMITED else limit)
     return 100 * weight + 10 * bool(place.patch and _is_patched(pod, place.patch)) + has_room
@@ -162,17 +171,69 @@ def _is_patched(pod: Pod, patch: Json) -> bool:
         changed = merge(document, patch)
     except ValueError:
         return False
-    for one in (document, changed):
-        one["metadata"] = {key: value for key, value in member(one, "metadata").items() if key != "annotations"}
+    for version in (document, changed):
+        version["metadata"] = {key: value for key, value in member(version, "metadata").items() if key != "annotations"}
     return changed == document
 
 
 def metadata_of_patch(spread: WorkloadSpread, subset: str) -> Json:
     """Return the labels and annotations that an existing pod gets from the patch of its subset."""
-    found = next((one.patch for one in spread.spec.subsets if one.name == subset), ABSENT)
-    if found == ABSENT:
+    patch = next((one.patch for one in spread.spec.subsets if one.name == subset), ABSENT)
+    if patch == ABSENT:
         return {}
     try:
-        return mapping(_DOCUMENTS.read(found).get("metadata"))
+        return mapping(_DOCUMENTS.read(patch).get("metadata"))
     except ValueError:
         return {}
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """The deletion cost that a pod should have."""
+
+    pod: Pod
+    subset: str
+    cost: int
+
+
+def changed_costs(subsets: Sequence[Subset], target: Target, pods: Sorted) -> Iterator[Cost]:
+    """Yield the active pods whose cost must change. Raises ValueError if a limit cannot be read."""
+    for version, by_subset in pods.by_version.items():
+        for subset, cost, priced in _costs(subsets, target, version, by_subset):
+            text = str(cost)
+            yield from (
+                Cost(pod, subset, cost) for pod in priced if pod.metadata.annotations.get(DELETION_COST) != text
+            )
+
+
+def _costs(
+    subsets: Sequence[Subset], target: Target, version: str, by_subset: Mapping[str, Sequence[Pod]]
+) -> Iterator[tuple[str, int, Sequence[Pod]]]:
+    """Yield the active pods of one version by subset and cost."""
+    count = len(subsets)
+    reverse = target.ordered and version != target.latest
+    for index, subset in enumerate(subsets):
+        place = count - 1 - index if reverse else index
+        active = [pod for pod in by_subset.get(subset.name, ()) if pod.active]
+        limit = limit_of(subset, target.replicas)
+        surplus = max(len(active) - limit, 0) if limit != UNLIMITED else 0
+        if surplus:
+            active.sort(key=most_deletable)
+            yield subset.name, -100 * (place + 1), active[:surplus]
+        yield subset.name, cost_of_place(place, count), active[surplus:]
+    yield FAKE_SUBSET, -100 * (count + 1), [pod for pod in by_subset.get(FAKE_SUBSET, ()) if pod.active]
+
+
+def most_deletable(pod: Pod) -> tuple[object, ...]:
+    """Return a sort key that puts the most dispensable pods first."""
+    ready_since = pod.ready_since
+    created = pod.metadata.creation_timestamp or EARLIEST
+    restarts = max((status.restart_count for status in pod.status.container_statuses), default=0)
+    return (
+        bool(pod.spec.node_name),
+        _PHASES.get(pod.status.phase, 2),
+        pod.ready,
+        -ready_since.timestamp() if ready_since is not None else 0.0,
+        -restarts,
+        -created.timestamp(),
+        pod.metadata.name,  # arbitrary, but the same in every pass
+    )

@@ -1,4 +1,7 @@
-"""Computes the status of a WorkloadSpread: its books of places (workloadspread.md §8.5 and §8.6)."""
+"""Computes the status of a WorkloadSpread, its books of places, and explains it (workloadspread.md §8.5 and §8.6).
+
+The reasons explain why pods are where they are: first the workload, then each subset.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -7,7 +10,9 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.workloadspread.book import AHEAD, limit_of, matched_of, token_of
+from flotilla_common.api.kinds.workloadspread.targets import JOBS, group_kind
 from flotilla_common.api.kinds.workloadspread.types import (
+    FAKE_SUBSET,
     PLACE,
     SCHEDULABLE,
     UNLIMITED,
@@ -18,9 +23,11 @@ from flotilla_common.api.kinds.workloadspread.types import (
 )
 from flotilla_common.api.meta import Condition
 from flotilla_common.api.moments import Moment, later
-from flotilla_common.control.plan import Event
-from flotilla_common.control.planbuilder import Deadlines
+from flotilla_common.control.plan import Event, State
+from flotilla_common.control.planbuilder import Deadlines, PlanBuilder
+from flotilla_common.control.text import first_names, pods_word
 from flotilla_topology.unscheduled import is_timed_out
+from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot
 from flotilla_topology.workloadspread.sorting import Sorted
 
 CREATING_SECONDS = 30
@@ -61,7 +68,7 @@ def books_of(spread: WorkloadSpread, pods: Sorted, replicas: int, now: datetime,
             writer.entry(index, subset, of_version.get(subset.name, ()), _of(stored, subset.name) or _opened(total))
             for index, (subset, total) in enumerate(zip(subsets, totals, strict=True))
         ]
-        if of_version or any(one.replicas or one.creating_pods or one.deleting_pods for one in book):
+        if of_version or any(entry.replicas or entry.creating_pods or entry.deleting_pods for entry in book):
             versioned[version] = book
     return Books(
         status=WorkloadSpreadStatus(
@@ -75,7 +82,7 @@ def books_of(spread: WorkloadSpread, pods: Sorted, replicas: int, now: datetime,
 
 
 def _of(book: Sequence[SubsetStatus], name: str) -> SubsetStatus | None:
-    return next((one for one in book if one.name == name), None)
+    return next((entry for entry in book if entry.name == name), None)
 
 
 def _opened(total: SubsetStatus) -> SubsetStatus:
@@ -114,19 +121,19 @@ class _Writer:
             conditions=self._conditions(index, subset, active, before),
         )
 
-    def _creating(self, held: Mapping[str, Moment], pods: Sequence[Pod]) -> dict[str, Moment]:
-        seen = {key for pod in pods for key in keys_of(pod)} if held else set[str]()
-        waiting = {key: since for key, since in held.items() if token_of(key) not in seen}
+    def _creating(self, stored: Mapping[str, Moment], pods: Sequence[Pod]) -> dict[str, Moment]:
+        seen = {key for pod in pods for key in keys_of(pod)} if stored else set[str]()
+        waiting = {key: since for key, since in stored.items() if token_of(key) not in seen}
         return self._unexpired(waiting, CREATING_SECONDS, "CreatePodFailed", "created")
 
-    def _deleting(self, held: Mapping[str, Moment], active: Sequence[Pod]) -> dict[str, Moment]:
-        names = {pod.metadata.name for pod in active} if held else set[str]()
-        waiting = {name: since for name, since in held.items() if name in names}
+    def _deleting(self, stored: Mapping[str, Moment], active: Sequence[Pod]) -> dict[str, Moment]:
+        names = {pod.metadata.name for pod in active} if stored else set[str]()
+        waiting = {name: since for name, since in stored.items() if name in names}
         return self._unexpired(waiting, DELETING_SECONDS, "DeletePodFailed", "deleted")
 
-    def _unexpired(self, held: Mapping[str, Moment], seconds: int, reason: str, verb: str) -> dict[str, Moment]:
+    def _unexpired(self, stored: Mapping[str, Moment], seconds: int, reason: str, verb: str) -> dict[str, Moment]:
         kept: dict[str, Moment] = {}
-        for name, since in held.items():
+        for name, since in stored.items():
             if self._deadlines.passed(later(since, seconds), self._now):
                 if name.startswith(AHEAD):  # its webhook is gone, and no pod ever took it
                     continue
@@ -148,10 +155,10 @@ class _Writer:
             self.stuck[subset.name] = stuck
         if stuck:
             return [self._condition(before, schedulable=False)]
-        held = next((one for one in before.conditions if one.type == SCHEDULABLE), None)
-        if held is not None and held.status == "False" and held.last_transition_time is not None:
-            if not self._deadlines.passed(later(held.last_transition_time, MARKED_SECONDS), self._now):
-                return [held]
+        known = next((condition for condition in before.conditions if condition.type == SCHEDULABLE), None)
+        if known is not None and known.status == "False" and known.last_transition_time is not None:
+            if not self._deadlines.passed(later(known.last_transition_time, MARKED_SECONDS), self._now):
+                return [known]
             if self.is_total:
                 self.events.append(self._recovered(subset))
         return [self._condition(before, schedulable=True)]
@@ -163,9 +170,9 @@ class _Writer:
 
     def _condition(self, before: SubsetStatus, *, schedulable: bool) -> Condition:
         status = "True" if schedulable else "False"
-        held = next((one for one in before.conditions if (one.type, one.status) == (SCHEDULABLE, status)), None)
-        if held is not None:
-            return held
+        known = next((one for one in before.conditions if (one.type, one.status) == (SCHEDULABLE, status)), None)
+        if known is not None:
+            return known
         return Condition(
             type=SCHEDULABLE,
             status=status,
@@ -180,3 +187,52 @@ def keys_of(pod: Pod) -> Iterator[str]:
     yield (matched.uid if matched is not None else "") or pod.metadata.name
     if PLACE in pod.metadata.annotations:
         yield pod.metadata.annotations[PLACE]
+
+
+def explain(snapshot: WorkloadSpreadSnapshot, pods: Sorted, books: Books, builder: PlanBuilder) -> None:
+    """Add reasons for missing pods and for subsets that do not grow. `snapshot` has only the pods that are spread."""
+    for text in pods.unreadable:
+        builder.reason(State.STUCK, "InvalidSubset", text)
+    reference = snapshot.spread.spec.target_ref
+    if snapshot.target is None:
+        builder.reason(State.WAITING, "WaitingForTarget", f"{reference.kind} {reference.name} does not exist")
+        return
+    there, wanted = sum(pod.active for pod in snapshot.pods), snapshot.target.replicas
+    if there < wanted and group_kind(reference) != JOBS:  # the last pods of a Job are fewer
+        text = f"{reference.kind} {reference.name} has {there} of {pods_word(wanted)}"
+        builder.reason(State.WAITING, "WaitingForPods", text, [reference.name])
+    for subset in snapshot.spread.spec.subsets:
+        _explain_unschedulable(subset.name, books, builder)
+        _explain_room(subset, snapshot.target, pods, builder)
+    unspread = [pod for pod in pods.of(FAKE_SUBSET) if pod.active]
+    if unspread:
+        text = f"{pods_word(len(unspread))} without a subset: deleted first"
+        builder.reason(State.NOTE, "PodsWithoutSubset", text, unspread)
+    left_out = [pod for pod in pods.left_out if pod.active]
+    if left_out:
+        text = f"{pods_word(len(left_out))} left alone: no subset had room"
+        builder.reason(State.NOTE, "PodsLeftOut", text, left_out)
+
+
+def _explain_unschedulable(subset: str, books: Books, builder: PlanBuilder) -> None:
+    stuck = books.stuck.get(subset, ())
+    entry = next(entry for entry in books.status.subset_statuses if entry.name == subset)
+    if stuck:
+        names = ", ".join(first_names(stuck))
+        text = f"subset {subset}: no node for {pods_word(len(stuck))}: {names}; replaced in other subsets"
+        builder.reason(State.STUCK, "SubsetUnschedulable", text, stuck, symptom=True)
+    elif not entry.schedulable:
+        text = f"subset {subset} gets no more pods for now: it had unschedulable pods"
+        builder.reason(State.NOTE, "SubsetUnschedulable", text)
+
+
+def _explain_room(subset: Subset, target: Target, pods: Sorted, builder: PlanBuilder) -> None:
+    limit, there = limit_of(subset, target.replicas), sum(pod.active for pod in pods.of(subset.name))
+    if limit == UNLIMITED or there < limit:
+        return
+    if there > limit:
+        text = f"subset {subset.name} has {pods_word(there - limit)} more than its {limit}: deleted first"
+        builder.reason(State.NOTE, "SubsetOverfull", text)
+    elif limit:
+        text = f"subset {subset.name} has its {pods_word(limit)}: others go to later subsets"
+        builder.reason(State.NOTE, "SubsetFull", text)
