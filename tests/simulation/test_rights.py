@@ -194,7 +194,7 @@ def test_nothing_is_done_that_is_not_declared(service: str) -> None:
 
 @pytest.mark.parametrize("service", services())
 def test_no_service_writes_a_lease_of_another(service: str) -> None:
-    """A policy would refuse it (cli/flotilla_cli/install/policies.py)."""
+    """A policy would refuse it (cli/flotilla_cli/install/manifests.py)."""
     written = [version for history in histories() for version in history.of(LEASE)]
     names = {one.name for one in written if one.writer.rpartition("-")[0] == service}
     assert names

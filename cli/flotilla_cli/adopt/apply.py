@@ -7,12 +7,10 @@ import msgspec
 
 from flotilla_cli.adopt import backup
 from flotilla_cli.adopt.discover import each, resource_of
-from flotilla_cli.adopt.openkruise import held_by
-from flotilla_cli.adopt.policies import STANDSTILL
+from flotilla_cli.adopt.openkruise import STANDSTILL, held_by
 from flotilla_cli.adopt.steps import Available, Noticed, PodsGone, Quiet, Refused, Rewritten, Step, Until, Verb, Write
 from flotilla_cli.install.apply import FIELD_MANAGER, InstallError
-from flotilla_cli.install.kinds import Place
-from flotilla_cli.install.live import get, is_true
+from flotilla_cli.install.objects import Place, get, is_true
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.resources import NODE, POD

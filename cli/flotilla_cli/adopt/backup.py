@@ -7,7 +7,7 @@ created, so that a second run does not back up what the first one changed.
 import msgspec
 
 from flotilla_cli.adopt.steps import Verb, Write
-from flotilla_cli.install.kinds import Place
+from flotilla_cli.install.objects import Place
 from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.resources import CONFIG_MAP, Resource

@@ -6,11 +6,9 @@ from datetime import datetime
 import msgspec
 
 from flotilla_cli.adopt import backup
-from flotilla_cli.adopt.openkruise import CONFIGURATIONS, DAEMON, GROUPS, LEADER, MANAGER, held_by
-from flotilla_cli.adopt.policies import STANDSTILL
-from flotilla_cli.install.kinds import OPTIONAL, Place, place_of
-from flotilla_cli.install.live import get
+from flotilla_cli.adopt.openkruise import CONFIGURATIONS, DAEMON, GROUPS, LEADER, MANAGER, STANDSTILL, held_by
 from flotilla_cli.install.manifests import manifests
+from flotilla_cli.install.objects import OPTIONAL, Place, get, place_of
 from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.errors import found_or_none

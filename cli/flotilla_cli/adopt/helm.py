@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from flotilla_cli.adopt.discover import Found
 from flotilla_cli.adopt.steps import Step, patch
-from flotilla_cli.install.kinds import Place
+from flotilla_cli.install.objects import Place
 from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.resources import SECRET
 

@@ -1,10 +1,15 @@
-"""An OpenKruise installation: its names (install.md §1), the marks of a migration on it, and whether it is active."""
+"""An OpenKruise installation: its names (install.md §1), the marks of a migration on it, and whether it is active.
+
+While Flotilla has the cluster, a policy of the apiserver keeps OpenKruise stopped (docs/adr/0013). It rejects what
+would start OpenKruise again: another holder of Lease kruise-manager, replicas of its manager, its daemon on nodes.
+"""
 
 from datetime import datetime, timedelta
 
-from flotilla_cli.install.kinds import CLUSTER_ROLE, Place
+from flotilla_cli.install.manifests import validating
+from flotilla_cli.install.objects import CLUSTER_ROLE, Place
 from flotilla_cli.install.rbac import NAMESPACE
-from flotilla_common.api.documents import Json, mappings, member, sequence, text
+from flotilla_common.api.documents import Json, JsonValue, is_object, mappings, member, sequence, text
 from flotilla_common.api.resources import LEASE, MUTATING, VALIDATING, Resource
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
 
@@ -25,6 +30,13 @@ TAKEN = "flotilla.kruise.io/taken-over"
 
 HOLDER = "flotilla"
 """Holder of Lease kruise-manager while Flotilla has the cluster."""
+
+STANDSTILL = "flotilla-openkruise-stands-still"
+
+_ADVICE = "this cluster was taken over by Flotilla; flotilla adopt --undo restores it"
+_NOWHERE = f"'{TAKEN}' in object.spec.template.spec.?nodeSelector.orValue({{}})"
+_WHOLE = "request.?subResource.orValue('') == ''"
+_OUR_ACCOUNT = "object.spec.template.spec.?serviceAccountName.orValue('').startsWith('flotilla-')"
 
 
 def namespaces(configuration: Json) -> set[str]:
@@ -66,3 +78,46 @@ def at_work(lease: Json, manager: Json, now: datetime) -> str:
         return f"{holder} holds {LEADER}"
     replicas = member(manager, "spec").get("replicas", 1) if manager and is_theirs(manager) else 0
     return f"{MANAGER} has {replicas} replicas" if replicas else ""
+
+
+def standstill() -> list[Json]:
+    """Return the policy that keeps OpenKruise stopped, and its binding."""
+    names = ((LEADER, ""), (MANAGER, ""), (MANAGER, "/scale"), (DAEMON, ""))
+    rules = [
+        {
+            "apiGroups": [place.resource.group],
+            "apiVersions": ["*"],
+            "resources": [f"{place.resource.plural}{subresource}"],
+            "resourceNames": [place.name],
+            "operations": ["CREATE", "UPDATE"],
+        }
+        for place, subresource in names
+    ]
+    here = {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}}
+    checks = [
+        _only("leases", f"object.spec.?holderIdentity.orValue('') in ['', '{HOLDER}']", "no other holder may take it"),
+        _only(
+            "deployments",
+            f"object.spec.?replicas.orValue(1) == 0 || {_WHOLE} && {_OUR_ACCOUNT}",
+            "its manager stays at 0",
+        ),
+        _only("daemonsets", f"{_NOWHERE} || {_OUR_ACCOUNT}", "its daemon stays off the nodes"),
+    ]
+    constraints = {"namespaceSelector": here, "resourceRules": rules}
+    return validating(STANDSTILL, {"matchConstraints": constraints, "validations": checks, "failurePolicy": "Fail"})
+
+
+def covers(live: JsonValue, wanted: JsonValue) -> bool:
+    """Report whether the live document contains all of the wanted one; the apiserver adds defaults."""
+    if is_object(live) and is_object(wanted):
+        return all(key in live and covers(live[key], value) for key, value in wanted.items())
+    if isinstance(live, list) and isinstance(wanted, list):
+        return len(live) == len(wanted) and all(map(covers, live, wanted))
+    return live == wanted
+
+
+def _only(plural: str, expression: str, message: str) -> Json:
+    return {
+        "expression": f"request.resource.resource != '{plural}' || {expression}",
+        "message": f"{message}: {_ADVICE}",
+    }

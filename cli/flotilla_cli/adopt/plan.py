@@ -7,7 +7,7 @@ pod of a workload.
 
 from collections.abc import Iterator
 
-from flotilla_cli.adopt import backup, helm, policies
+from flotilla_cli.adopt import backup, helm
 from flotilla_cli.adopt.discover import Found
 from flotilla_cli.adopt.openkruise import (
     CONFIGURATIONS,
@@ -16,13 +16,16 @@ from flotilla_cli.adopt.openkruise import (
     LEADER,
     MANAGER,
     ROLE,
+    STANDSTILL,
     TAKEN,
+    covers,
     gates,
     is_theirs,
     namespaces,
+    standstill,
 )
 from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Refused, Step, Verb, Write, patch
-from flotilla_cli.install.kinds import place_of
+from flotilla_cli.install.objects import place_of
 from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_common.api.documents import Json, mappings, member, sequence
 from flotilla_common.api.meta import rfc3339
@@ -155,13 +158,13 @@ def _seal(found: Found) -> Iterator[Step]:
         }
         yield Step(f"wait until {LEADER} is no longer renewed", until=(Quiet(LEADER),))
         yield Step(f"hold {LEADER} for Flotilla", (Write(Verb.APPLY, LEADER, body),))
-    changed = [one for one in policies.standstill() if not policies.covers(found.objects.get(place_of(one)), one)]
+    changed = [one for one in standstill() if not covers(found.objects.get(place_of(one)), one)]
     if changed and found.policies:
         another = patch(LEADER, {"spec": {"holderIdentity": "another"}})
         yield Step(
             "add a policy that rejects what would start it again",
             tuple(Write(Verb.APPLY, place_of(document), document) for document in changed),
-            (Refused(another, policies.STANDSTILL),),
+            (Refused(another, STANDSTILL),),
         )
 
 

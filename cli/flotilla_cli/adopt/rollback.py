@@ -13,7 +13,7 @@ from flotilla_cli.adopt import backup, helm
 from flotilla_cli.adopt.discover import Found, own_places, policy_places, stored_version
 from flotilla_cli.adopt.openkruise import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER
 from flotilla_cli.adopt.steps import Available, Noticed, Plan, Rewritten, Step, Verb, Write, patch
-from flotilla_cli.install.kinds import Place
+from flotilla_cli.install.objects import Place
 from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_common.api.documents import Json, mappings, member, sequence, text
 from flotilla_common.api.resources import CONFIG_MAP, CRD

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
-from flotilla_cli.install.kinds import Place
+from flotilla_cli.install.objects import Place
 from flotilla_common.api.documents import Json
 
 

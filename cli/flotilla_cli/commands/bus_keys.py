@@ -22,9 +22,8 @@ import msgspec
 from flotilla_cli.bus_server import CONFIGURATION, SEED_FILE, authorization, new_user
 from flotilla_cli.certificates import Authority
 from flotilla_cli.connection import Target, open_api, reported
-from flotilla_cli.install.kinds import ACCOUNT as SERVICE_ACCOUNT
-from flotilla_cli.install.kinds import Place
-from flotilla_cli.install.live import get
+from flotilla_cli.install.objects import ACCOUNT as SERVICE_ACCOUNT
+from flotilla_cli.install.objects import Place, get
 from flotilla_cli.install.rbac import NAMESPACE, account, binding, role, rule, service_account
 from flotilla_cli.local import write_private
 from flotilla_cli.options import cluster_options

@@ -1,31 +1,72 @@
-"""`flotilla explain`: what an object waits for, in one sentence, and what is behind it."""
+"""`flotilla explain`: what an object waits for, in one sentence, and what is behind it.
+
+For a pod: what Flotilla did to it, and what it still waits for.
+"""
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import click
 import msgspec
 from rich.text import Text
 
-from flotilla_cli.commands import explain_pod
-from flotilla_cli.connection import Target, open_api, open_bus, reported
+from flotilla_cli.connection import Target, connected, open_api, open_bus, reported
 from flotilla_cli.diagnosis.diagnose import Diagnosis, diagnose, from_record
 from flotilla_cli.diagnosis.missing_pods import MissingPods
-from flotilla_cli.diagnosis.summary import STYLES
+from flotilla_cli.diagnosis.pods import PodContextReader, aged
+from flotilla_cli.diagnosis.summary import STYLES, Word
 from flotilla_cli.options import Reach, object_argument, reach_options
 from flotilla_cli.output import age, printed, span
-from flotilla_cli.published import Why
+from flotilla_cli.published import Why, last_why
+from flotilla_cli.views import all_views, view_of_owner
+from flotilla_cli.views.kindview import LastWhys, PodQuestion
+from flotilla_cli.views.related import basis_of
+from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import LAUNCH_COMPLETED
+from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import POD, Resource
+from flotilla_common.bus.interface import BusError
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.control.plan import Json, Reason
 from flotilla_common.control.text import nodes_word
 from flotilla_common.kube.credentials import ConfigError
-from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
+from flotilla_common.workload.causes import Around, Cause, cause_of, unstable_cause
+from flotilla_common.workload.launch import launch_priority
 
 MOST_VACANCIES = 10
 """Number of reasons for nodes without a pod that are printed."""
+
+BUS_SECONDS = 1.0
+"""Seconds to wait for the reasons of the sidecar service; without them the objects are used."""
+
+SERVES, ENDED = "it serves", "it completed"
+
+
+class PodExplanation(msgspec.Struct, frozen=True):
+    """The explanation of a pod."""
+
+    namespace: str
+    name: str
+    reasons: list[str]
+    verdict: Word = Word.DONE
+    sentence: str = SERVES
+    code: str = ""  # of the cause, if there is one
+    kind: str = "Pod"
+
+    def text(self) -> Text:
+        """Render for people."""
+        text = Text(f"{self.verdict}:", style=STYLES.get(self.verdict, "bold green"))
+        text.append(f" {self.sentence}", "default").append(f"  [{self.code}]\n" if self.code else "\n", "dim")
+        text.append(f"Pod {self.namespace}/{self.name}\n", style="bold")
+        if not self.reasons:
+            line = "Flotilla does not affect it: no SidecarSet selects it, and its containers start at once\n"
+            text.append(line, "default")
+        for line in self.reasons:
+            text.append("  • ", style="yellow").append(f"{line}\n", style="default")
+        return text
 
 
 @click.command()
@@ -42,8 +83,8 @@ def explain(words: tuple[str, ...], reach: Reach, output: str | None, verbose: b
     resource, namespace, name = reach.place(words, pods=True)
     with reported():
         if resource == POD:
-            told = asyncio.run(_explain_pod(target, url, namespace, name, clock, everything=verbose))
-            drawing, data = told.text(), told
+            explanation = asyncio.run(_explain_pod(target, url, namespace, name, clock, everything=verbose))
+            drawing, data = explanation.text(), explanation
         else:
             found = asyncio.run(_explain(target, url, resource, namespace, name, clock))
             drawing, data = render(found, clock.now()), document(found)
@@ -55,10 +96,10 @@ def explain(words: tuple[str, ...], reach: Reach, output: str | None, verbose: b
 
 async def _explain_pod(
     target: Target, url: str, namespace: str, name: str, clock: Clock, *, everything: bool
-) -> explain_pod.PodExplanation:
+) -> PodExplanation:
     async with open_api(target) as api:
         try:
-            return await explain_pod.story(api, url, namespace, name, clock, everything=everything)
+            return await story(api, url, namespace, name, clock, everything=everything)
         except ApiError as failure:
             if failure.code != 404:
                 raise
@@ -159,3 +200,83 @@ def _append_facts(text: Text, why: Why, now: datetime) -> None:
         text.append("numbers:\n", "default")
     for name, number in why.numbers.items():
         text.append(f"  {name:<{width}}  {number}\n", "default")
+
+
+async def story(
+    api: Api, url: str, namespace: str, name: str, clock: Clock, *, everything: bool = False
+) -> PodExplanation:
+    """Explain a pod; `everything`: also SidecarSets that select other pods. Raises ApiError and Unreachable."""
+    pod = msgspec.json.decode(await api.get(POD, namespace, name), type=Pod)
+    word, cause, denied = await cause_now(api, pod, clock.now())
+    lines, about = launch_story(pod), PodQuestion(api=api, pod=pod, everything=everything, whys=_reader(url, clock))
+    for kind in all_views():
+        lines += await kind.about_pod(about) if kind.about_pod is not None else ()
+    lines += [f"you may not read {', '.join(sorted(denied))}, so the cause may be less exact"] if denied else []
+    if cause is None:
+        return PodExplanation(namespace, name, lines, sentence=SERVES if pod.status.phase != "Succeeded" else ENDED)
+    return PodExplanation(namespace, name, lines, verdict=word, sentence=cause.text, code=cause.code)
+
+
+def _reader(url: str, clock: Clock) -> LastWhys:
+    """Return a reader of last plans; empty without the bus, or if it does not answer soon."""
+
+    async def read(resource: Resource, names: Iterable[str]) -> Mapping[str, Why]:
+        found: dict[str, Why] = {}
+        with contextlib.suppress(BusError):
+            async with open_bus(url) as bus:
+                await connected(bus, clock, BUS_SECONDS)
+                for name in names:
+                    why = await last_why(bus, resource, "", name)
+                    if why is not None:
+                        found[name] = why
+        return found
+
+    async def nothing(resource: Resource, names: Iterable[str]) -> Mapping[str, Why]:
+        return {}
+
+    return read if url else nothing
+
+
+def launch_story(pod: Pod) -> list[str]:
+    """Return the progress of a start in the order of priorities; empty without them, or if none is left."""
+    if pod.metadata.annotations.get(LAUNCH_COMPLETED) == "true":
+        return []
+    priorities = {one.name: launch_priority(one) for one in pod.spec.containers}
+    ready = {status.name for status in pod.status.container_statuses if status.ready}
+    pending = {name: rank for name, rank in priorities.items() if rank is not None and name not in ready}
+    if not pending:
+        return []
+    highest = max(pending.values())
+    now = [name for name, rank in pending.items() if rank == highest]
+    later = sorted((rank, name) for name, rank in pending.items() if rank < highest)
+    text = f"containers start in the order of their priorities: waiting for {_and(now)} (p_{highest}) to be ready"
+    names = _and([name for _, name in reversed(later)])
+    return [f"{text}; {names} {'comes' if len(later) == 1 else 'come'} after" if later else text]
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+
+
+async def cause_now(api: Api, pod: Pod, now: datetime) -> tuple[Word, Cause | None, set[str]]:
+    """Return the kind of state, its cause, and what may not be read. Raises Unreachable."""
+    surveyor, basis = PodContextReader(api), await _basis(api, pod, now)
+    basis = msgspec.structs.replace(basis, silent=await surveyor.silent_nodes(now))
+    around = await surveyor.around(pod, basis)
+    if (cause := cause_of(pod, around)) is not None:
+        return Word.STUCK if cause.stuck else Word.WAITING, aged(cause, now), surveyor.denied
+    cause = unstable_cause(pod, around)
+    return Word.UNSTABLE if cause is not None else Word.DONE, cause, surveyor.denied
+
+
+async def _basis(api: Api, pod: Pod, now: datetime) -> Around:
+    """Return the context from the pod's workload, if it is one of ours and may be read."""
+    owner = controller_of(pod.metadata)
+    kind = view_of_owner(owner) if owner is not None else None
+    if owner is None or kind is None:
+        return Around(now=now)
+    try:
+        live = await api.get(kind.resource, pod.metadata.namespace, owner.name)
+    except ApiError:
+        return Around(now=now)
+    return basis_of(kind, live, now)

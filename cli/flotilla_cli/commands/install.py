@@ -9,11 +9,9 @@ import click
 
 from flotilla_cli.adopt.openkruise import LEADER, MANAGER, at_work
 from flotilla_cli.connection import Target, open_api, reported, target_of
-from flotilla_cli.install import policies
 from flotilla_cli.install.apply import apply, established
-from flotilla_cli.install.kinds import name_of, title
-from flotilla_cli.install.live import get
-from flotilla_cli.install.manifests import as_yaml, manifests
+from flotilla_cli.install.manifests import as_yaml, manifests, no_managed_fields
+from flotilla_cli.install.objects import get, name_of, title
 from flotilla_cli.install.remove import STILL_THERE, custom_resources, prepare_removal, remove, withdraw
 from flotilla_cli.options import cluster_options
 from flotilla_common.api.documents import Json
@@ -103,7 +101,7 @@ def _wanted(webhook_url: str, feature_gates: str, *, keep_managed_fields: bool) 
 
 async def _install(target: Target, wanted: Sequence[Json], *, dry_run: bool, set_endpoints: bool) -> None:
     clock = SystemClock()
-    unwanted = [document for document in policies.no_managed_fields() if document not in wanted]
+    unwanted = [document for document in no_managed_fields() if document not in wanted]
     async with open_api(target) as api:
         await _refuse_beside_openkruise(api, clock)
         async for document, result in withdraw(api, unwanted, dry_run=dry_run):

@@ -8,10 +8,10 @@ from datetime import timedelta
 import click
 import msgspec
 
+from flotilla_cli import traffic
 from flotilla_cli.connection import connected, open_bus, reported, required_nats_url
 from flotilla_cli.options import bus_option, since_option
-from flotilla_cli.traffic import replay_stream
-from flotilla_cli.traffic.lines import Line, Reader, matches
+from flotilla_cli.traffic import Line, Reader, matches
 from flotilla_common.bus.interface import Message
 from flotilla_common.clock import Clock, SystemClock
 
@@ -80,12 +80,12 @@ def tail(
 async def _tail(wish: TailOptions, url: str, clock: Clock) -> None:
     lines = _Lines(wish, clock)
     async with open_bus(url) as bus:
-        live = wish.streams if wish.since is None else [one for one in wish.streams if not replay_stream.kept([one])]
+        live = wish.streams if wish.since is None else [one for one in wish.streams if not traffic.kept([one])]
         for stream in live:
             await bus.subscribe(f"{stream}.v1.>", lines.hear)
         await connected(bus, clock)
         if wish.since is not None:
-            await replay_stream.read(bus, replay_stream.kept(wish.streams), clock.now() - wish.since, lines.hear)
+            await traffic.read(bus, traffic.kept(wish.streams), clock.now() - wish.since, lines.hear)
         if wish.follow and sys.stderr.isatty():
             click.echo("following the bus, Ctrl-C to stop", err=True)
         await lines.show()
@@ -103,7 +103,7 @@ class _Lines:
 
     def hear(self, message: Message) -> None:
         """Queue the message's line if it matches."""
-        line = self._reader.read(message, replay_stream.stored(message, self._clock.now()))
+        line = self._reader.read(message, traffic.stored(message, self._clock.now()))
         elsewhere = line is not None and self._wish.namespace and line.namespace != self._wish.namespace
         if line is None or elsewhere or not matches(line, self._wish.pattern):
             return

@@ -8,13 +8,12 @@ from datetime import datetime
 import msgspec
 
 from flotilla_cli.connection import connected
-from flotilla_cli.diagnosis.findings import Findings, find
 from flotilla_cli.diagnosis.missing_pods import MissingPods, vacancies
 from flotilla_cli.diagnosis.planning import Planning, leases_of, planning_of
-from flotilla_cli.diagnosis.pod_context import PodContextReader
+from flotilla_cli.diagnosis.pods import Findings, PodContextReader, find
 from flotilla_cli.diagnosis.summary import Verdict, verdict
 from flotilla_cli.published import LISTEN_SECONDS, Why, last_why, listen
-from flotilla_cli.tree.waiting import waits_for
+from flotilla_cli.tree.workload import waits_for
 from flotilla_cli.views import view_of
 from flotilla_cli.views.kindview import KindView, Related, ToldBy
 from flotilla_cli.views.related import children_of, related_of

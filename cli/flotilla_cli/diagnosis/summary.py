@@ -5,8 +5,8 @@ from enum import StrEnum
 
 import msgspec
 
-from flotilla_cli.diagnosis.findings import Findings
 from flotilla_cli.diagnosis.planning import Planning
+from flotilla_cli.diagnosis.pods import Findings
 from flotilla_cli.published import Why
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.control.plan import Reason, State

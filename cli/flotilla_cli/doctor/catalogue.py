@@ -18,8 +18,8 @@ from flotilla_cli.doctor.checks import (
 )
 from flotilla_cli.doctor.facts import Facts, NotKnown
 from flotilla_cli.doctor.finding import Finding, Looked, Outcome, broken
-from flotilla_cli.install.kinds import name_of
 from flotilla_cli.install.manifests import definitions as all_definitions
+from flotilla_cli.install.objects import name_of
 
 
 class Check(msgspec.Struct, frozen=True):

@@ -20,8 +20,7 @@ from flotilla_cli.doctor.facts import Banner, Certificate, Fact, Facts, Heard, N
 from flotilla_cli.doctor.gather import bus as bus_facts
 from flotilla_cli.doctor.gather import cluster, tls
 from flotilla_cli.doctor.gather.cluster import listed
-from flotilla_cli.install.kinds import CLUSTER_ROLE_BINDING, Place
-from flotilla_cli.install.live import get
+from flotilla_cli.install.objects import CLUSTER_ROLE_BINDING, Place, get
 from flotilla_cli.install.rbac import NAMESPACE, account
 from flotilla_cli.local import Health, LocalCluster
 from flotilla_cli.published import LISTEN_SECONDS

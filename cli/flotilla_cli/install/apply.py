@@ -6,8 +6,19 @@ import click
 import msgspec
 
 from flotilla_cli.install import endpoint
-from flotilla_cli.install.kinds import OPTIONAL, name_of, namespace_of, place_of, resource_of, title
-from flotilla_cli.install.live import Tell, get, gone, is_leaving, is_true
+from flotilla_cli.install.objects import (
+    OPTIONAL,
+    Tell,
+    get,
+    gone,
+    is_leaving,
+    is_true,
+    name_of,
+    namespace_of,
+    place_of,
+    resource_of,
+    title,
+)
 from flotilla_common.api.documents import Json, member
 from flotilla_common.api.resources import CRD
 from flotilla_common.clock import Clock

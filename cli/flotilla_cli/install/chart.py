@@ -15,8 +15,8 @@ from pathlib import Path
 from flotilla_cli.bus_server import ENVIRONMENT, LIMITS
 from flotilla_cli.commands import bus_keys
 from flotilla_cli.install import rbac
-from flotilla_cli.install.kinds import name_of
 from flotilla_cli.install.manifests import as_yaml, manifests
+from flotilla_cli.install.objects import name_of
 from flotilla_cli.services import ON_DEMAND, load_all
 from flotilla_common.api.documents import Json
 from flotilla_common.gates import STAGES, Gates

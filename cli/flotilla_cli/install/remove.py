@@ -12,9 +12,8 @@ from contextlib import contextmanager
 import msgspec
 
 from flotilla_cli.install.apply import InstallError
-from flotilla_cli.install.kinds import name_of, namespace_of, place_of, resource_of, title
-from flotilla_cli.install.live import Tell, get, gone
 from flotilla_cli.install.manifests import definitions, manifests
+from flotilla_cli.install.objects import Tell, get, gone, name_of, namespace_of, place_of, resource_of, title
 from flotilla_cli.install.rbac import SECRETS_NAMESPACE
 from flotilla_cli.views import all_views
 from flotilla_common.api.documents import Json, member

@@ -14,8 +14,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from flotilla_cli.install.kinds import Place
-from flotilla_cli.install.live import get
+from flotilla_cli.install.objects import Place, get
 from flotilla_cli.preview.manifest import Manifest
 from flotilla_common.api.documents import Json, is_object, mapping, merge_patch, strings
 from flotilla_common.api.jsontext import go_json
@@ -27,7 +26,6 @@ MANAGER = "kubectl-client-side-apply"
 
 SERVER_SIDE = "application/apply-patch+yaml"
 _DRY = {"dryRun": "All", "fieldValidation": "Strict"}
-
 
 _DOCUMENT = re.compile(r"^.*is invalid: patch: Invalid value: \".*\": (?=strict decoding error)", re.DOTALL)
 """Prefix of an error about a field of a patch, which repeats the whole object."""

@@ -15,8 +15,7 @@ import msgspec
 from flotilla_cli.bundle.records import Bundle, Recorded
 from flotilla_cli.published import Act
 from flotilla_cli.replay.compare import Planned, Verdict, at_rest, compare, place_of, planned
-from flotilla_cli.replay.reconciles import IDLE, Pass, act_of, in_order, last_why, passes
-from flotilla_cli.replay.recording import RecordedTables
+from flotilla_cli.replay.recording import IDLE, Pass, RecordedTables, act_of, in_order, last_why, passes
 from flotilla_common.bus import subjects
 from flotilla_common.clock import ManualClock
 from flotilla_common.control.executor import Report

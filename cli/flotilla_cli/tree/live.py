@@ -7,13 +7,11 @@ from datetime import datetime
 import msgspec
 from rich.tree import Tree
 
-from flotilla_cli.diagnosis.findings import worth_a_look
-from flotilla_cli.diagnosis.pod_context import PodContextReader
+from flotilla_cli.diagnosis.pods import PodContextReader, worth_a_look
 from flotilla_cli.published import Why, decoded
 from flotilla_cli.tree.render import render
 from flotilla_cli.tree.view import Card, SetView, card, view
-from flotilla_cli.tree.waiting import PodFacts
-from flotilla_cli.tree.workload import Workload
+from flotilla_cli.tree.workload import PodFacts, Workload
 from flotilla_cli.views import view_of
 from flotilla_cli.views.kindview import KindView
 from flotilla_common.api.core import ControllerRevision, Pod

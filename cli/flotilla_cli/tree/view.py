@@ -6,8 +6,7 @@ from datetime import datetime
 import msgspec
 
 from flotilla_cli.published import Why
-from flotilla_cli.tree.waiting import PodFacts, pod_waits_for, waits_for
-from flotilla_cli.tree.workload import Numbers, OrderKey, Workload
+from flotilla_cli.tree.workload import Numbers, OrderKey, PodFacts, Workload, pod_waits_for, waits_for
 from flotilla_cli.views.kindview import KindView
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.documents import Json, mappings, member, text

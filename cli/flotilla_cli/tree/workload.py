@@ -3,14 +3,17 @@
 A kind joins with a function that reads its objects into this (`flotilla_cli/views`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import SPECIFIED_DELETE_LABEL
 from flotilla_common.api.meta import IntOrString, LabelSelector, ObjectMeta
 from flotilla_common.api.rollout import Lifecycle
-from flotilla_common.workload.causes import Around
+from flotilla_common.control.plan import Reason, State
+from flotilla_common.control.text import pods_word
+from flotilla_common.workload.causes import Around, Cause, cause_of
 
 OrderKey = tuple[int | str, ...]
 
@@ -52,3 +55,76 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     def around(self, basis: Around) -> Around:
         """Return the context with what the spec says of all pods."""
         return msgspec.structs.replace(basis, lifecycle=self.lifecycle, min_ready_seconds=self.min_ready_seconds)
+
+
+class PodFacts(msgspec.Struct, frozen=True):
+    """A pod and its context."""
+
+    pod: Pod
+    around: Around = Around()
+
+    @property
+    def cause(self) -> Cause | None:
+        """Return why it does not serve; None if nothing is wrong."""
+        return cause_of(self.pod, self.around)
+
+    @property
+    def reason(self) -> str:
+        """Return the reason that its kubelet or its containers report; empty without one."""
+        status = self.pod.status
+        if status.reason:
+            return status.reason
+        for container in (*status.init_container_statuses, *status.container_statuses):
+            found = container.state.waiting or container.state.terminated
+            if found is not None and found.reason not in ("", "Completed"):
+                return found.reason
+        return ""
+
+
+def waits_for(workload: Workload) -> tuple[Reason, ...]:
+    """Return a reason for each remaining step, besides the causes of its pods; empty at rest."""
+    wanted, seen = workload.metadata.generation, workload.observed_generation
+    if seen < wanted:
+        text = f"generation {wanted} has not been observed yet, the last one is {seen}"
+        return (Reason(State.WAITING, "NotPlanned", text),)
+    return (*_counts(workload), *_limits(workload))
+
+
+def pod_waits_for(facts: PodFacts) -> str:
+    """Return what the pod waits for; empty if it serves, or only has to go on serving for a while."""
+    if (cause := facts.cause) is not None:
+        return "" if cause.code == "MinReadySeconds" else cause.text
+    if SPECIFIED_DELETE_LABEL in facts.pod.metadata.labels:
+        return "waits for its requested deletion"
+    return ""
+
+
+def _counts(workload: Workload) -> Iterator[Reason]:
+    want, have = workload.numbers.desired, workload.numbers.total
+    if have < want:
+        text = f"{pods_word(want - have)} to be created: {have} of {want} exist"
+        yield Reason(State.WAITING, "ScalingUp", text)
+    elif have > want:
+        text = f"{pods_word(have - want)} to be deleted: {have} exist, {want} are wanted"
+        yield Reason(State.WAITING, "ScalingDown", text)
+    elif (missing := want - workload.numbers.ready) > 0:
+        yield Reason(State.WAITING, "WaitingForAvailability", f"{pods_word(missing)} to become ready")
+
+
+def _limits(workload: Workload) -> Iterator[Reason]:
+    numbers = workload.numbers
+    old, todo = numbers.total - numbers.updated, numbers.expected_updated - numbers.updated
+    if workload.update_revision == workload.current_revision:
+        return
+    if workload.paused:
+        yield Reason(State.HELD, "PausedByUser", "paused by the user: unpause the update to continue")
+    elif workload.on_delete and old > 0:
+        yield Reason(
+            State.HELD, "OnDelete", f"{pods_word(old)} of older revisions to be deleted by the user (OnDelete)"
+        )
+    elif not workload.on_delete and todo > 0:
+        yield Reason(State.WAITING, "Updating", f"{pods_word(todo)} to be updated to {workload.update_revision}")
+    elif not workload.on_delete and workload.partition and old > 0:
+        older = workload.current_revision or "older revisions"
+        text = f"partition {workload.partition} keeps {pods_word(old)} at {older}"
+        yield Reason(State.HELD, "PartitionReached", text)

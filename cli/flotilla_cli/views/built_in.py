@@ -8,7 +8,7 @@ from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.diagnosis.pod_context import PodContextReader
+from flotilla_cli.diagnosis.pods import PodContextReader
 from flotilla_cli.tree.workload import Numbers, Workload
 from flotilla_cli.views.kindview import KindView, PodQuery, Related
 from flotilla_cli.views.related import controls, pods_of

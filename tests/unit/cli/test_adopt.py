@@ -6,14 +6,26 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cli.adopt import backup, policies
+from flotilla_cli.adopt import backup
 from flotilla_cli.adopt.discover import Found, policy_places, resource_of
 from flotilla_cli.adopt.helm import KEEP, OUT_OF_REACH
-from flotilla_cli.adopt.openkruise import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER, ROLE, TAKEN, at_work, held_by
+from flotilla_cli.adopt.openkruise import (
+    CONFIGURATIONS,
+    DAEMON,
+    HOLDER,
+    LEADER,
+    MANAGER,
+    ROLE,
+    TAKEN,
+    at_work,
+    covers,
+    held_by,
+    standstill,
+)
 from flotilla_cli.adopt.plan import plan, rules_of_users
 from flotilla_cli.adopt.rollback import runs_out, undo
 from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Refused, Rewritten, Verb
-from flotilla_cli.install.kinds import SERVICE, Place, place_of
+from flotilla_cli.install.objects import SERVICE, Place, place_of
 from flotilla_common.api.documents import merge
 from flotilla_common.api.resources import CRD, MUTATING, SECRET
 from tests.support import openkruise
@@ -187,10 +199,10 @@ def test_gates_of_openkruise_are_named():
 
 
 def test_a_policy_needs_no_second_write_for_what_the_apiserver_adds():
-    [policy, _] = policies.standstill()
+    [policy, _] = standstill()
     live = merge(policy, {"spec": {"matchConstraints": {"matchPolicy": "Equivalent"}}})
-    assert policies.covers(live, policy)
-    assert not policies.covers(policy, live)
+    assert covers(live, policy)
+    assert not covers(policy, live)
 
 
 def test_the_way_back_leaves_everything_as_it_was():

@@ -6,8 +6,7 @@ from datetime import timedelta
 import pytest
 
 from flotilla_cli.adopt.apply import FORGETTING_SECONDS, OVERDUE_SECONDS, PATIENCE_SECONDS, carry_out
-from flotilla_cli.adopt.openkruise import DAEMON
-from flotilla_cli.adopt.policies import STANDSTILL
+from flotilla_cli.adopt.openkruise import DAEMON, STANDSTILL
 from flotilla_cli.adopt.steps import PodsGone, Refused, Step, patch
 from flotilla_cli.install.apply import InstallError
 from flotilla_common.api.meta import rfc3339

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from flotilla_cli.commands.install import install
 from flotilla_cli.install import endpoint, rbac
 from flotilla_cli.install.apply import apply
-from flotilla_cli.install.kinds import OPTIONAL, name_of, namespace_of, resource_of, title
 from flotilla_cli.install.manifests import manifests
+from flotilla_cli.install.objects import OPTIONAL, name_of, namespace_of, resource_of, title
 from flotilla_cli.install.remove import removal_order
 from flotilla_common.api import crds
 from flotilla_common.api.resources import Resource

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_cli.commands.explain_pod import launch_story
+from flotilla_cli.commands.explain import launch_story
 from flotilla_cli.diagnosis.sidecars import Surroundings, sidecar_story
 from flotilla_cli.published import Why
 from flotilla_common.api.core import Pod

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from flotilla_cli import traffic
 from flotilla_cli.commands.tail import row
 from flotilla_cli.main import main
 from flotilla_cli.options import DurationParam
-from flotilla_cli.traffic import replay_stream
-from flotilla_cli.traffic.lines import Line, Reader, matches
+from flotilla_cli.traffic import Line, Reader, matches
 from flotilla_common.api.differences import changed_paths
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import NODE, POD, Resource
@@ -259,7 +259,7 @@ def stored(subject: str, at: float) -> Message:
 async def test_the_past_of_all_streams_comes_in_the_order_of_time_and_then_the_present():
     bus = Streams(act=[stored("act.1", 1), stored("act.4", 4)], decisions=[stored("why.2", 2)], why=[])
     heard: list[str] = []
-    await replay_stream.read(
+    await traffic.read(
         cast("NatsBus", bus), ["act", "decisions", "why"], NOW, lambda message: heard.append(message.subject)
     )
     assert heard == ["act.1", "why.2", "act.4"]
@@ -272,16 +272,16 @@ async def test_a_past_that_is_not_read_to_its_end_is_an_error(monkeypatch: pytes
         async def follow_since(self, stream: str, since: datetime, on_message: OnMessage) -> bool:
             return True
 
-    monkeypatch.setattr(replay_stream, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(traffic, "PATIENCE_SECONDS", 0.01)
     with pytest.raises(BusError, match="act: not read to the end"):
-        await replay_stream.read(cast("NatsBus", Stuck()), ["act"], NOW, lambda message: None)
+        await traffic.read(cast("NatsBus", Stuck()), ["act"], NOW, lambda message: None)
 
 
 def test_decisions_are_kept_and_heartbeats_are_not():
-    assert replay_stream.kept(["act", "why", "heartbeat"]) == ["act", "decisions"]
-    assert "kube_core_pods" in replay_stream.kept(["kube"])
-    assert replay_stream.stored(stored("x", 0), NOW) == NOW
-    assert replay_stream.stored(stored("x", 5), NOW) == datetime.fromtimestamp(5, UTC)
+    assert traffic.kept(["act", "why", "heartbeat"]) == ["act", "decisions"]
+    assert "kube_core_pods" in traffic.kept(["kube"])
+    assert traffic.stored(stored("x", 0), NOW) == NOW
+    assert traffic.stored(stored("x", 5), NOW) == datetime.fromtimestamp(5, UTC)
 
 
 def test_a_users_change_tells_who_with_what_and_which_fields():

@@ -12,8 +12,7 @@ from flotilla_cli.output import plain
 from flotilla_cli.published import Why, decoded
 from flotilla_cli.tree.render import render, short_image
 from flotilla_cli.tree.view import view
-from flotilla_cli.tree.waiting import PodFacts, pod_waits_for, waits_for
-from flotilla_cli.tree.workload import Workload
+from flotilla_cli.tree.workload import PodFacts, Workload, pod_waits_for, waits_for
 from flotilla_cli.views.cloneset import clone_set
 from flotilla_cli.views.daemonset import daemon_set
 from flotilla_cli.views.statefulset import stateful_set

@@ -5,8 +5,7 @@ from typing import cast
 import msgspec
 import pytest
 
-from flotilla_cli.diagnosis.findings import CLOSELY, find
-from flotilla_cli.diagnosis.pod_context import PodContextReader
+from flotilla_cli.diagnosis.pods import CLOSELY, PodContextReader, find
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import EVENT, LEASE, POD, Resource
 from flotilla_common.kube.interface import Api, ApiError, Page

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from flotilla_cli.diagnosis.findings import Findings
 from flotilla_cli.diagnosis.planning import Planning, planning_of
+from flotilla_cli.diagnosis.pods import Findings
 from flotilla_cli.diagnosis.summary import Word, verdict
 from flotilla_cli.published import Why
 from flotilla_common.api.meta import ObjectMeta

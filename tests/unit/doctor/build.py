@@ -28,9 +28,9 @@ from flotilla_cli.doctor.facts import (
 from flotilla_cli.doctor.finding import Finding, Outcome
 from flotilla_cli.doctor.gather.bus import wanted, with_markers
 from flotilla_cli.doctor.gather.cluster import INVALID, OLD, VALID
-from flotilla_cli.install import policies, rbac
+from flotilla_cli.install import rbac
 from flotilla_cli.install.endpoint import clients
-from flotilla_cli.install.manifests import manifests
+from flotilla_cli.install.manifests import OWN_LEASES, manifests
 from flotilla_common.api.documents import Json
 from flotilla_common.bus.heartbeat import VERSION, Heartbeat
 from flotilla_common.bus.jetstream import stream_config
@@ -59,7 +59,7 @@ def well(**changes: Any) -> Facts:
         home=Fact({"metadata": {"name": rbac.NAMESPACE, "labels": {"control-plane": "openkruise"}}}),
         probes=Fact(probes()),
         rights=Fact(rights()),
-        policies=Fact(frozenset({policies.OWN_LEASES})),
+        policies=Fact(frozenset({OWN_LEASES})),
         leases=Fact(Leases([lease(one, version="1") for one in SERVICES], [lease(one) for one in SERVICES])),
         leader=Fact(Json()),
         nodes=Fact([node("worker-1")]),

@@ -16,7 +16,7 @@ from flotilla_cli.doctor.facts import (
     Server,
 )
 from flotilla_cli.doctor.gather.cluster import INVALID, OLD, VALID
-from flotilla_cli.install import policies
+from flotilla_cli.install.manifests import NO_MANAGED_FIELDS
 from flotilla_common.api.documents import Json
 from flotilla_common.control.leases import micro_time
 from tests.unit.doctor import build
@@ -225,7 +225,7 @@ FAULTS: dict[str, tuple[Facts, list[str]]] = {
     ),
     "managed fields": (
         well(
-            policies=Fact(frozenset({policies.NO_MANAGED_FIELDS, *well().policies.get()})),
+            policies=Fact(frozenset({NO_MANAGED_FIELDS, *well().policies.get()})),
             heard=instead(heard("cloneset", planning={"clonesets": {"options": {"drop_field_owners": False}}})),
         ),
         ["ManagedFieldsDiffer"],

@@ -18,7 +18,7 @@ from flotilla_cli.install.manifests import manifests
 from flotilla_cli.main import main
 from flotilla_cli.options import find_kind
 from flotilla_cli.services import bus_permissions, controllers, installed
-from flotilla_cli.traffic.lines import Reader
+from flotilla_cli.traffic import Reader
 from flotilla_common.api import crds, kinds
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.kind import Kind
@@ -142,7 +142,7 @@ OF_KINDS: dict[str, Place] = {
     "flag for its workers (settings)": worker_flag,
     "words of the command line (cli/kinds.py)": words,
     "shell completion (cli/kinds.py)": completion,
-    "names in tail (cli/traffic/lines.py)": tail,
+    "names in tail (cli/traffic.py)": tail,
 }
 
 
@@ -188,7 +188,7 @@ OF_CONTROLLERS: dict[str, Place] = {
     "role of its service (cli/install/rbac.py)": role,
     "permissions of its service on the bus (cli/services.py)": on_the_bus,
     "what its controller reads, from the watcher (installed.py)": mirrors,
-    "names of its dependents in tail (cli/traffic/lines.py)": dependents_in_tail,
+    "names of its dependents in tail (cli/traffic.py)": dependents_in_tail,
     "processes of the simulation (tests/simulation/world.py)": simulated,
 }
 

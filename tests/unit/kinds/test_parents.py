@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from flotilla_cli.commands.explain_pod import story
+from flotilla_cli.commands.explain import story
 from flotilla_cli.diagnosis.diagnose import diagnose
 from flotilla_cli.output import plain
 from flotilla_cli.preview.report import Report

@@ -14,8 +14,9 @@ from flotilla_cli.doctor.checks.apiserver import APPLY
 from flotilla_cli.doctor.expected import services
 from flotilla_cli.doctor.facts import Facts, Rights
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
-from flotilla_cli.install import policies, rbac
-from flotilla_cli.install.kinds import name_of, namespace_of
+from flotilla_cli.install import rbac
+from flotilla_cli.install.manifests import OWN_LEASES
+from flotilla_cli.install.objects import name_of, namespace_of
 from flotilla_common.api.documents import Json, mappings, member, sequence, text
 
 _USERS_OWN = frozenset({"kruise-manager-role", rbac.CRD_PROTECTION})
@@ -53,8 +54,8 @@ def check(facts: Facts) -> Looked:
             advice = f"its role {rbac.account(service)} or its binding was changed: {APPLY}"
             yield broken("RightsLacking", f"ServiceAccount {account}", said, advice)
         yield from _too_many(facts, service, account, granted)
-    if facts.policies.found is not None and facts.policies.found and policies.OWN_LEASES not in facts.policies.found:
-        said = f"there is no policy {policies.OWN_LEASES}: one service could write another's leases"
+    if facts.policies.found is not None and facts.policies.found and OWN_LEASES not in facts.policies.found:
+        said = f"there is no policy {OWN_LEASES}: one service could write another's leases"
         yield warning("LeasePolicyMissing", "leases", said, APPLY)
     rights = sum(len(_used(facts, service)) for service in services(facts))
     return f"{rights} rights of {len(services(facts))} ServiceAccounts"

@@ -10,8 +10,7 @@ from flotilla_cli.doctor.expected import AGENT, agents_by_chart, component
 from flotilla_cli.doctor.facts import Facts, Heard, Stream
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.doctor.gather.bus import with_copies
-from flotilla_cli.install.kinds import name_of
-from flotilla_cli.install.live import is_leaving, is_true
+from flotilla_cli.install.objects import is_leaving, is_true, name_of
 from flotilla_common.api.documents import Json, mappings, member, strings, text
 from flotilla_common.bus.heartbeat import NODE_AGENT
 from flotilla_common.bus.subjects import inbox_node

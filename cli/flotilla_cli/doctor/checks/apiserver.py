@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from flotilla_cli.adopt.policies import covers
+from flotilla_cli.adopt.openkruise import covers
 from flotilla_cli.doctor.facts import Facts
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
-from flotilla_cli.install.kinds import name_of
-from flotilla_cli.install.live import is_leaving, is_true
 from flotilla_cli.install.manifests import definitions
+from flotilla_cli.install.objects import is_leaving, is_true, name_of
 from flotilla_cli.output import span
 from flotilla_common.api.documents import Json, mappings, member, text
 

@@ -7,7 +7,7 @@ from flotilla_cli.doctor.checks.leases import all_of
 from flotilla_cli.doctor.expected import is_ours
 from flotilla_cli.doctor.facts import Backend, Facts
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
-from flotilla_cli.install.kinds import name_of, namespace_of
+from flotilla_cli.install.objects import name_of, namespace_of
 from flotilla_common.api.documents import Json, mappings, member, sequence, text
 from flotilla_common.api.webhooks import path_of
 from flotilla_common.control.shards import SERVICE_LABEL

@@ -10,7 +10,7 @@ from flotilla_cli.doctor.expected import services
 from flotilla_cli.doctor.facts import Facts, Heard
 from flotilla_cli.doctor.finding import Finding, Looked, broken
 from flotilla_cli.doctor.gather.bus import PATIENCE_SECONDS
-from flotilla_cli.install.kinds import name_of, namespace_of
+from flotilla_cli.install.objects import name_of, namespace_of
 from flotilla_cli.output import span
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.bus.heartbeat import NODE_AGENT

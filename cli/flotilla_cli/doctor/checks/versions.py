@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from flotilla_cli.doctor.facts import Facts, Heard
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
-from flotilla_cli.install.policies import NO_MANAGED_FIELDS
+from flotilla_cli.install.manifests import NO_MANAGED_FIELDS
 from flotilla_common.api.documents import Json, member, strings
 from flotilla_common.bus.heartbeat import VERSION
 from flotilla_common.gates import Gates

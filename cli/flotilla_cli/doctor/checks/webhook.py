@@ -19,7 +19,7 @@ from flotilla_cli.doctor.facts import Facts, Probe
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.doctor.gather.cluster import INVALID, OLD, VALID
 from flotilla_cli.install.endpoint import clients, services_behind, template_of
-from flotilla_cli.install.kinds import name_of
+from flotilla_cli.install.objects import name_of
 from flotilla_common.api.documents import Json, mappings, member, sequence, strings, text
 from flotilla_common.api.podrules import EVICTION_ENTRY, POD_CHECK_ENTRY, RULES, check_entries, decoded, pod_entries
 from flotilla_common.api.webhooks import (

@@ -13,7 +13,7 @@ from flotilla_cli.adopt.discover import is_served, resource_of
 from flotilla_cli.adopt.openkruise import DAEMON, DAEMON_SET, DEPLOYMENT, GROUPS, LEADER, MANAGER
 from flotilla_cli.doctor.facts import Backend, Leases, NotKnown, Probe, Rights, Server
 from flotilla_cli.install.endpoint import services_behind
-from flotilla_cli.install.kinds import (
+from flotilla_cli.install.objects import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
     OPTIONAL,
@@ -21,10 +21,10 @@ from flotilla_cli.install.kinds import (
     ROLE_BINDING,
     SERVICE,
     Place,
+    get,
     name_of,
     namespace_of,
 )
-from flotilla_cli.install.live import get
 from flotilla_cli.install.rbac import SECRETS_NAMESPACE
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.errors import found_or_none

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from flotilla_cli.install.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
+from flotilla_cli.install.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
 from flotilla_cli.local import write_private
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json

@@ -1,27 +1,35 @@
-"""Reads the context of a pod from the apiserver: events, claims, nodes, and the last line of a log.
+"""Finds the causes of the pods of one object: from all pods' own status, and a few of each sort in context.
 
-Only the few pods that are named in the output are looked at so closely.
+The context of a pod is read from the apiserver: events, claims, nodes, and the last line of a log. Only the few pods
+that are named in the output are looked at so closely.
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from datetime import datetime
 from urllib.parse import quote
 
 import msgspec
 
 from flotilla_cli.diagnosis.planning import run_out
+from flotilla_cli.output import span
 from flotilla_common.api.core import ContainerStatus, Node, PersistentVolumeClaim, Pod
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import CLAIM, EVENT, LEASE, NODE, POD
 from flotilla_common.control.leases import Lease
 from flotilla_common.kube.interface import Api, ApiError
-from flotilla_common.workload.causes import Around, Claim, PodEvent
+from flotilla_common.workload.causes import Around, Cause, Claim, Group, PodEvent, cause_of, grouped, unstable_cause
 
 MOST_EVENTS = 100
 MOST_NODES = 500
 NODE_LEASES = "kube-node-lease"
 LOG = "tailLines=5&limitBytes=8192"
+
+CLOSELY = 4
+"""Pods of a sort that are read in context; the first one's cause holds for the rest of the sort."""
+
+SORTS = 4
+"""Sorts of trouble that are read in context."""
 
 
 class PodContextReader:
@@ -120,3 +128,69 @@ class PodContextReader:
         """Record a missing right; a log that is gone is not reported."""
         if failure.code in (401, 403):
             self.denied.add(what)
+
+
+class Findings(msgspec.Struct, frozen=True):
+    """The problems of an object's pods."""
+
+    groups: Sequence[Group] = ()  # pods that do not serve
+    unstable: Sequence[Group] = ()  # pods that serve, but may soon stop
+    codes: frozenset[str] = frozenset()  # codes by which the service may report the same
+
+
+async def find(pods: Sequence[Pod], basis: Around, surveyor: PodContextReader, *, namespaced: bool = False) -> Findings:
+    """Find the causes of pods.
+
+    `basis`: the context of all of them. `namespaced`: names have a namespace. Raises Unreachable.
+    """
+    names = {_called(pod, namespaced=namespaced): pod for pod in pods}
+    first = [(name, cause) for name, pod in names.items() if (cause := cause_of(pod, basis)) is not None]
+    sorts = grouped(first)
+    closer = [pair for sort in sorts[:SORTS] for pair in await _closer(sort, names, basis, surveyor)]
+    rest = [(name, sort.cause) for sort in sorts[SORTS:] for name in sort.pods]
+    unstable = await _unstable([name for name in names if name not in dict(first)], names, basis, surveyor)
+    return Findings(grouped([*closer, *rest]), grouped(unstable), frozenset(cause.code for _, cause in first))
+
+
+def worth_a_look(pods: Sequence[Pod], basis: Around) -> list[Pod]:
+    """Return a few pods of each sort of trouble, the gravest first."""
+    causes = [(str(index), cause) for index, pod in enumerate(pods) if (cause := cause_of(pod, basis)) is not None]
+    return [pods[int(index)] for sort in grouped(causes)[:SORTS] for index in sort.pods[:CLOSELY]]
+
+
+def _called(pod: Pod, *, namespaced: bool) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}" if namespaced else pod.metadata.name
+
+
+async def _closer(
+    sort: Group, pods: Mapping[str, Pod], basis: Around, surveyor: PodContextReader
+) -> list[tuple[str, Cause]]:
+    looked = sort.pods[:CLOSELY]
+    surroundings = await asyncio.gather(*(surveyor.around(pods[name], basis) for name in looked))
+    causes = [
+        aged(cause_of(pods[name], around) or sort.cause, basis.now)
+        for name, around in zip(looked, surroundings, strict=True)
+    ]
+    return [*zip(looked, causes, strict=True), *((name, causes[0]) for name in sort.pods[CLOSELY:])]
+
+
+def aged(cause: Cause, now: datetime | None) -> Cause:
+    """Return the cause with its duration, which tells slow from just begun."""
+    if cause.since is None or now is None:
+        return cause
+    took = f"for {span((now - cause.since).total_seconds())}"
+    return msgspec.structs.replace(cause, detail=", ".join(filter(None, (cause.detail, took))))
+
+
+async def _unstable(
+    names: Sequence[str], pods: Mapping[str, Pod], basis: Around, surveyor: PodContextReader
+) -> list[tuple[str, Cause]]:
+    """Find the causes of unstable pods, most restarts first."""
+
+    def restarts(name: str) -> int:
+        return max((status.restart_count for status in pods[name].status.container_statuses), default=0)
+
+    looked = sorted(names, key=restarts, reverse=True)[:CLOSELY]
+    surroundings = await asyncio.gather(*(surveyor.around(pods[name], basis) for name in looked))
+    found = [(name, unstable_cause(pods[name], around)) for name, around in zip(looked, surroundings, strict=True)]
+    return [(name, cause) for name, cause in found if cause is not None]
