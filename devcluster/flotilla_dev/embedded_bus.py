@@ -22,10 +22,10 @@ import structlog
 from flotilla_cli.local import HOST, ClusterError, NotedBus, absolute_kubeconfig, is_alive, noted_bus
 from flotilla_common.settings import Settings
 from flotilla_dev.cluster.nats import ANY, NatsServer, start_nats
-from flotilla_dev.cluster.paths import default_bus_dir
 from flotilla_dev.cluster.ports import free_ports, require_free
 from flotilla_dev.cluster.programs import PROGRAMS
 from flotilla_dev.cluster.provision import search
+from flotilla_dev.cluster.state import default_bus_dir
 
 DEFAULT_PORT = 4222
 """Port of the bus unless another is named."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest_asyncio
 
 from flotilla_common.clock import SystemClock
-from flotilla_dev.cluster.admin import admin
+from flotilla_dev.cluster.access import admin
 from flotilla_dev.cluster.realnodes.registry import SERVER
 from tests.support import openkruise, openkruise_pods
 from tests.support.cluster import eventually

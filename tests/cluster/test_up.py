@@ -13,7 +13,7 @@ import pytest
 
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.processes import marked
-from flotilla_dev.cluster.realnodes import cgroups
+from flotilla_dev.cluster.realnodes import isolation
 from tests.support.cluster import eventually
 from tests.support.last_will import taken_down
 
@@ -63,7 +63,7 @@ def mounts() -> str:
 async def assert_nothing_is_left(state: Path) -> None:
     """Check that no process, network link, mount or control group is left."""
     await eventually(lambda: not list(marked(state)))
-    await eventually(lambda: not cut_off() and not cgroups.leftovers())
+    await eventually(lambda: not cut_off() and not isolation.leftover_groups())
     assert str(state) not in mounts()
 
 
@@ -154,7 +154,7 @@ async def test_a_killed_test_takes_its_nodes_along(shown: str, tmp_path: Path) -
     """Only empty control groups stay, which the next set removes."""
     kill_a_test(tmp_path)
     await eventually(lambda: not list(marked(tmp_path)))
-    await cgroups.sweep(SystemClock())
+    await isolation.sweep_groups(SystemClock())
     await assert_nothing_is_left(tmp_path)
 
 

@@ -14,7 +14,7 @@ from flotilla_common.api.crds import manifests
 from flotilla_common.api.resources import CONFIG_MAP, CRD, NAMESPACE, Resource
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.interface import Api, ApiError
-from flotilla_dev.cluster.admin import admin
+from flotilla_dev.cluster.access import admin
 from tests.simulation.contract.apiserver.deletes import DeleteContract
 from tests.simulation.contract.apiserver.harness import Exchange, Harness, Play, encode, eventually
 from tests.simulation.contract.apiserver.history import FORGETTABLE, HistoryContract

@@ -22,7 +22,7 @@ from flotilla_common.api.preserved import ANNOTATION
 from flotilla_common.api.resources import CRD, Resource
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.interface import Api, ApiError
-from flotilla_dev.cluster.admin import admin
+from flotilla_dev.cluster.access import admin
 from flotilla_webhook.server.reviews import convert
 from tests.simulation.contract.apiserver.harness import eventually
 from tests.support.certificates import Authority

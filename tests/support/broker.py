@@ -20,8 +20,7 @@ from flotilla_cli.local import HOST
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.nats import ENVIRONMENT, NatsServer, configure, start_nats
-from flotilla_dev.cluster.ports import free_ports
-from flotilla_dev.cluster.probes import serves
+from flotilla_dev.cluster.ports import free_ports, serves
 from tests.support.cluster import eventually, programs
 from tests.support.containers import DockerContainer, contained, container, inner
 from tests.support.stand_ins import NATS

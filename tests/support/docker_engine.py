@@ -24,10 +24,10 @@ from pathlib import Path
 
 from flotilla_cli.local import Process
 from flotilla_common.clock import SystemClock
-from flotilla_dev.cluster.paths import cache_dir
 from flotilla_dev.cluster.processes import Processes
-from flotilla_dev.cluster.realnodes import cgroups, namespaces
-from flotilla_dev.image import packages, tree
+from flotilla_dev.cluster.realnodes import isolation
+from flotilla_dev.cluster.state import cache_dir
+from flotilla_dev.image import base, tree
 from flotilla_dev.image.oci import Image
 from tests.support.cluster import eventually
 
@@ -74,7 +74,7 @@ class DockerEngine:
 
     def inside_command(self, *command: str) -> list[str]:
         """Return the command line that runs the command in the engine's namespaces."""
-        return namespaces.inside_network(self._holder, command)
+        return isolation.inside_network(self._holder, command)
 
     def load(self, reference: str, image: Image) -> None:
         """Have an image of ours under a name, as if it had been pulled."""
@@ -107,19 +107,21 @@ async def docker_engine(folder: Path, program: Callable[[str], Path]) -> AsyncGe
     processes = Processes(folder)
     try:
         holder = processes.spawn("holder", _holder(), bound=True)
-        await namespaces.separated(holder, clock)
+        await isolation.separated(holder, clock)
         engine = DockerEngine(folder, holder, root)
         plugins = folder / "config" / "cli-plugins"
         plugins.mkdir(parents=True)
         (plugins / "docker-compose").symlink_to(program("docker-compose"))
-        command = namespaces.inside(holder, ["sh", "-ec", SETTLE, "settle", *_daemon(folder, cgroups.make(holder))])
+        command = isolation.inside(
+            holder, ["sh", "-ec", SETTLE, "settle", *_daemon(folder, isolation.make_group(holder))]
+        )
         libraries = {"LD_LIBRARY_PATH": str(root / LIBRARIES), "XTABLES_LIBDIR": str(root / LIBRARIES / "xtables")}
         daemon = processes.spawn("dockerd", command, bound=True, env={"PATH": _path(root), **libraries})
         await eventually(lambda: _answers(engine, processes, daemon), 60)
         yield engine
     finally:
         await processes.stop(["holder", "dockerd"], clock, grace=0)
-        await cgroups.sweep(clock)
+        await isolation.sweep_groups(clock)
         shutil.rmtree(folder / DATA)
 
 
@@ -136,9 +138,9 @@ def unpacked() -> Path:
 
 
 def _unpack(scratch: Path) -> None:
-    packages.require_debian()
-    found = packages.download(PACKAGES, scratch)
-    files = {name: entry for package in found for name, entry in packages.files(package)}
+    base.require_debian()
+    found = base.download(PACKAGES, scratch)
+    files = {name: entry for package in found for name, entry in base.files(package)}
     alternatives = {f"usr/sbin/{name}": tree.Link(f"{name}-nft") for name in ("iptables", "ip6tables")}
     tree.write({**files, **alternatives}, scratch / "root")
 

@@ -29,7 +29,7 @@ from flotilla_common.clock import SystemClock
 from flotilla_common.control.plan import PatchType
 from flotilla_common.kube.interface import Api
 from flotilla_dev.cluster import kwok
-from flotilla_dev.cluster.admin import admin, ensure
+from flotilla_dev.cluster.access import admin, ensure
 from tests.support import openkruise_chart
 from tests.support.cluster import Cluster, eventually
 from tests.support.helm import Helm, helm

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import aiohttp
 from aiohttp import web
 
-from flotilla_dev.cluster.realnodes import containerd
+from flotilla_dev.cluster.realnodes import daemons
 from tests.support.nodes import RealCluster
 
 APART = 0.9  # seconds; attempts are at least one second apart
@@ -117,7 +117,7 @@ class Front:
 
     def serve(self, registry: str) -> None:
         """Serve the registry of this name to all nodes."""
-        containerd.trust(self._cluster.nodes.registries, registry, f"http://{self._host}:{self.port}")
+        daemons.trust_registry(self._cluster.nodes.registries, registry, f"http://{self._host}:{self.port}")
 
     def spoil(self, repository: str, trouble: Trouble) -> None:
         """Apply this trouble to requests for the repository from now on."""

@@ -19,8 +19,8 @@ import msgspec
 
 from flotilla_cli.local import HOST, ClusterError, Ports, Process
 from flotilla_common.clock import Clock
-from flotilla_dev.cluster import components, credentials, kwok
-from flotilla_dev.cluster.admin import admin, not_ready
+from flotilla_dev.cluster import access, components, kwok
+from flotilla_dev.cluster.access import admin, not_ready
 from flotilla_dev.cluster.components import Places
 from flotilla_dev.cluster.processes import Processes, end_of
 
@@ -74,8 +74,8 @@ class ControlPlane:
 
     async def start(self, say: Callable[[str], None] = lambda _: None) -> None:
         """Start the components that do not run, and return when the apiserver serves. `say` gets each step."""
-        tokens = credentials.write_tokens(self.places.tokens)
-        credentials.write_signing_key(self.places.signing_key)
+        tokens = access.write_tokens(self.places.tokens)
+        access.write_signing_key(self.places.signing_key)
         self.places.clients.make(self._clock)
         self.places.clients.issue(self.places.kubelet_client, "kube-apiserver", "system:masters", self._clock)
         for component, token in tokens.items():
@@ -116,7 +116,7 @@ class ControlPlane:
 
     def _write_kubeconfig(self, component: str, user: dict[str, str]) -> Path:
         path = self.places.kubeconfig(component)
-        credentials.write_kubeconfig(path, self.server, self._authority, user)
+        access.write_kubeconfig(path, self.server, self._authority, user)
         return path
 
     @property

@@ -32,7 +32,7 @@ from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json, PatchType
 from flotilla_common.kube.interface import Api
-from flotilla_dev.cluster.admin import ensure
+from flotilla_dev.cluster.access import ensure
 from flotilla_dev.cluster.components import Places
 
 ANNOTATION, FAKE = "kwok.x-k8s.io/node", "fake"

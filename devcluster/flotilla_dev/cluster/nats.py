@@ -18,8 +18,7 @@ from flotilla_cli.bus_server import ENVIRONMENT, LIMITS, BusUsers
 from flotilla_cli.certificates import own_names
 from flotilla_cli.local import HOST, Process, write_private
 from flotilla_common.clock import Clock, SystemClock
-from flotilla_dev.cluster.ports import free_ports
-from flotilla_dev.cluster.probes import serves
+from flotilla_dev.cluster.ports import free_ports, serves
 from flotilla_dev.cluster.processes import Processes, until
 from flotilla_dev.cluster.provision import provide
 

@@ -1,4 +1,4 @@
-"""Chooses free ports on the loopback address, and checks given ones.
+"""Chooses free ports on the loopback address, checks given ones, and probes the servers that listen.
 
 Ports are chosen below the range from which the kernel takes the ports of outgoing connections. In that range, the port
 of a server that is being restarted can be taken meanwhile, even by its own client that reconnects.
@@ -8,11 +8,14 @@ processes choose from the same ports: each claims blocks of them by names in the
 released when the process ends, however it ends.
 """
 
+import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
+
+import aiohttp
 
 from flotilla_cli.local import ClusterError
 from flotilla_common.clock import SystemEntropy
@@ -25,6 +28,8 @@ BLOCK = 64
 OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 OUTGOING_DEFAULT = 32_768
 """First port of outgoing connections on Linux, if the kernel does not report it."""
+
+PROBE = aiohttp.ClientTimeout(total=2)
 
 
 def free_ports(count: int) -> list[int]:
@@ -78,3 +83,35 @@ def require_free(port: int, purpose: str, option: str) -> None:
             f"Port {port} for {purpose} is taken by another process. Name another one with {option}, or leave the "
             "option out: then a free port is chosen."
         )
+
+
+async def serves(url: str) -> bool:
+    """Return whether the server answers 200 here."""
+    try:
+        async with aiohttp.ClientSession(timeout=PROBE) as session, session.get(url) as reply:
+            return reply.status == 200
+    except (aiohttp.ClientError, TimeoutError):
+        return False
+
+
+async def listens(host: str, port: int) -> bool:
+    """Return whether a server listens at this address."""
+    try:
+        _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), timeout=1)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+async def not_ready(host: str, port: int) -> str:
+    """Return what our process at this address waits for, as its /readyz says; empty when it is ready."""
+    url = f"http://{host}:{port}/readyz"
+    try:
+        async with aiohttp.ClientSession(timeout=PROBE) as session, session.get(url) as reply:
+            lines = (await reply.text()).splitlines()
+    except (aiohttp.ClientError, TimeoutError) as error:
+        return f"no answer ({type(error).__name__})"
+    if reply.status == 200:
+        return ""
+    return "; ".join(line.removeprefix("[-]") for line in lines if line.startswith("[-]")) or "not ready"

@@ -24,8 +24,8 @@ from flotilla_cli.local import ClusterError
 from flotilla_cli.output import Say
 from flotilla_common.clock import Clock
 from flotilla_dev.cluster import build, download
-from flotilla_dev.cluster.paths import cache_dir, locked
 from flotilla_dev.cluster.programs import PRODUCTS, PROGRAMS, Product, Program
+from flotilla_dev.cluster.state import cache_dir, locked
 
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 

@@ -1,16 +1,19 @@
-"""Writes the state of a local cluster into its folder (`flotilla_cli.local` reads it).
+"""The folders of local clusters, buses and programs, and locks between commands.
 
-Only folders that carry our mark are ever used or removed, and one command works in a folder at a time.
+The state of a local cluster is in its folder (`flotilla_cli.local` reads it). Only folders that carry our mark are ever
+used or removed, and one command works in a folder at a time.
 """
 
+import fcntl
+import os
 import shutil
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import msgspec
 
-from flotilla_cli.local import STATE_FILE, ClusterError, LocalCluster, write_private
-from flotilla_dev.cluster.paths import locked
+from flotilla_cli.local import STATE_FILE, ClusterError, LocalCluster, user_state_dir, write_private
 
 MARK_FILE = ".flotilla"
 LOCK_FILE = ".lock"
@@ -51,3 +54,29 @@ def only_one(state_dir: Path) -> AbstractContextManager[None]:
         raise ClusterError(f"Another flotilla command works in {state_dir}. Try again when it is done.")
 
     return locked(state_dir / LOCK_FILE, refuse)
+
+
+def cache_dir() -> Path:
+    """Return the folder of downloaded and built programs: FLOTILLA_CACHE, or `flotilla` in the user's cache folder."""
+    own = os.environ.get("FLOTILLA_CACHE")
+    return Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "flotilla"
+
+
+def default_bus_dir() -> Path:
+    """Return the state folder of the bus of `flotilla run --nats-listen`."""
+    return user_state_dir() / "bus"
+
+
+@contextmanager
+def locked(file: Path, busy: Callable[[], object] = lambda: None) -> Generator[None]:
+    """Hold an exclusive lock among all commands for the time of the block.
+
+    The lock ends with this process, even if it is killed. If another one has it, call `busy` and wait for it.
+    """
+    with file.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            busy()
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -4,17 +4,16 @@ from pathlib import Path
 
 from flotilla_cli.local import HOST, Health, LocalCluster, is_alive, read_cluster
 from flotilla_common.clock import Clock
-from flotilla_dev.cluster import probes
-from flotilla_dev.cluster.admin import not_ready
+from flotilla_dev.cluster import ports
+from flotilla_dev.cluster.access import not_ready
 from flotilla_dev.cluster.control_plane import ORDER
 from flotilla_dev.cluster.nats import NAME as NATS
 from flotilla_dev.cluster.processes import Processes
-from flotilla_dev.cluster.realnodes import dns, network
-from flotilla_dev.cluster.realnodes.agents import PART as AGENT
-from flotilla_dev.cluster.realnodes.agents import PORT as AGENT_PORT
+from flotilla_dev.cluster.realnodes import network
 from flotilla_dev.cluster.realnodes.network import SWITCH
 from flotilla_dev.cluster.realnodes.nodes import PARTS, PREFIX, node_name, node_problem, part_name
 from flotilla_dev.cluster.realnodes.registry import NAME as REGISTRY
+from flotilla_dev.cluster.services import AGENT, AGENT_PORT
 
 ON_NODES = (*PARTS, AGENT)
 
@@ -28,7 +27,7 @@ async def check(state_dir: Path, clock: Clock) -> list[Health]:
     nodes = [node_name(index) for index in range(cluster.real_nodes)]
     parts = PARTS if cluster.bare else ON_NODES
     daemons = [one for name in nodes for one in [name, *(part_name(name, part) for part in parts)]]
-    on_nodes = [SWITCH, REGISTRY, dns.NAME, *daemons]
+    on_nodes = [SWITCH, REGISTRY, network.DNS, *daemons]
     names = [*ORDER, *([] if cluster.bare else [NATS, *cluster.services]), *(on_nodes if nodes else [])]
     return [await _line(name, cluster, processes, clock, state_dir) for name in names]
 
@@ -46,13 +45,13 @@ async def _problem(name: str, cluster: LocalCluster, clock: Clock, state_dir: Pa
     if name == "kube-apiserver":
         return await not_ready(Path(cluster.kubeconfig), clock)
     if name == NATS:
-        healthy = await probes.serves(f"http://{HOST}:{cluster.nats_monitor}/healthz")
+        healthy = await ports.serves(f"http://{HOST}:{cluster.nats_monitor}/healthz")
         return "" if healthy else "/healthz does not answer 200"
     if name in cluster.services:
-        return await probes.not_ready(HOST, cluster.services[name])
+        return await ports.not_ready(HOST, cluster.services[name])
     if name.endswith(f"-{AGENT}"):
         found, index = network.read(state_dir), name.removeprefix(PREFIX).removesuffix(f"-{AGENT}")
-        return await probes.not_ready(found.node(int(index)) if found else "", AGENT_PORT)
+        return await ports.not_ready(found.node(int(index)) if found else "", AGENT_PORT)
     if name.endswith("-kubelet"):
         return await node_problem(name.removesuffix("-kubelet"), Path(cluster.kubeconfig), clock)
     return ""

@@ -24,11 +24,11 @@ from flotilla_dev.cluster.ports import free_ports, is_free, require_free
 from flotilla_dev.cluster.processes import MARK, Processes, cleaned, marked, stop
 from flotilla_dev.cluster.programs import CHART, CONTROL_PLANE, SET
 from flotilla_dev.cluster.provision import provide
-from flotilla_dev.cluster.realnodes import cgroups, debian
-from flotilla_dev.cluster.realnodes.agents import Agents
-from flotilla_dev.cluster.realnodes.namespaces import same
+from flotilla_dev.cluster.realnodes import debian, isolation
+from flotilla_dev.cluster.realnodes.isolation import in_our_namespace
 from flotilla_dev.cluster.realnodes.network import SWITCH
 from flotilla_dev.cluster.realnodes.nodes import RealNodes, recorded
+from flotilla_dev.cluster.services import Agents
 
 FAKE_NODES = 10
 GRACE = 10.0  # seconds that a process has to end by itself
@@ -150,7 +150,7 @@ async def stop_all(state_dir: Path, clock: Clock, say: Callable[[str], None]) ->
         # Nodes get no time for farewells: containers end with them, as in a power cut.
         await processes.stop([name], clock, grace=0 if name in on_nodes else GRACE)
     strays = await _stop_strays(state_dir, processes, clock)
-    await cgroups.sweep(clock)
+    await isolation.sweep_groups(clock)
     return running + strays
 
 
@@ -160,7 +160,7 @@ async def _stop_strays(state_dir: Path, processes: Processes, clock: Clock) -> i
     Processes in a node need no record: they end with the node's holder.
     """
     sessions = {process.pid for process in processes.running()}
-    ours = [process for process in marked(state_dir) if same("pid", process.pid)]
+    ours = [process for process in marked(state_dir) if in_our_namespace("pid", process.pid)]
     strays = [process for process in ours if _session(process) not in sessions]
     for process in strays:
         await stop(process, clock)

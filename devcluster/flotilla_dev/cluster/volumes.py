@@ -19,7 +19,7 @@ from flotilla_common.api.resources import CLAIM, Resource
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.control.plan import Json, PatchType
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
-from flotilla_dev.cluster.admin import admin, ensure
+from flotilla_dev.cluster.access import admin, ensure
 
 PROVISIONER = "flotilla.dev/directory"
 CLASS = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)

@@ -8,8 +8,8 @@ from flotilla_cli.bus_server import BusUsers
 from flotilla_cli.local import write_private
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.nats import NAME, reload_users
-from flotilla_dev.cluster.paths import default_bus_dir
 from flotilla_dev.cluster.processes import Processes
+from flotilla_dev.cluster.state import default_bus_dir
 
 
 @click.command("node-creds")

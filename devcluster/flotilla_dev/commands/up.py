@@ -15,7 +15,7 @@ from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_dev.cluster import demo
 from flotilla_dev.cluster import state as folders
 from flotilla_dev.cluster import up as work
-from flotilla_dev.cluster.admin import admin
+from flotilla_dev.cluster.access import admin
 from flotilla_dev.cluster.processes import Processes
 from flotilla_dev.commands.options import LOG_WIDTH, completed, state_folder, state_option
 

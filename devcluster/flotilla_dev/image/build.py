@@ -14,12 +14,12 @@ from types import ModuleType
 import msgspec
 
 from flotilla_common.control.plan import Json
-from flotilla_dev.cluster.paths import cache_dir, locked
 from flotilla_dev.cluster.programs import NATS
 from flotilla_dev.cluster.provision import machine
-from flotilla_dev.image import base, oci, packages, python_packages, sbom, tree, trial
+from flotilla_dev.cluster.state import cache_dir, locked
+from flotilla_dev.image import base, oci, python_packages, sbom, tree, trial
+from flotilla_dev.image.base import Package
 from flotilla_dev.image.oci import Image, Layer
-from flotilla_dev.image.packages import Package
 from flotilla_dev.image.tree import File, Folder, Link, Tree
 
 REPOSITORY = "flotilla/flotilla"
@@ -51,7 +51,7 @@ class Made(msgspec.Struct, frozen=True):
     """A layer, and Debian's packages in it."""
 
     layer: Layer
-    packages: list[Package] = []
+    base: list[Package] = []
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -123,7 +123,7 @@ def _layers(say: Say, *, refresh: bool, dev: bool) -> list[Made]:
     with tempfile.TemporaryDirectory(prefix="flotilla-image-") as name:
         scratch = Path(name)
         common = recipe(tree, oci, base)
-        named = cache_key(common, recipe(packages), machine().encode())
+        named = cache_key(common, recipe(base), machine().encode())
         lowest = cached(BASE, named, partial(_base, scratch, say), refresh=refresh)
         requirements = python_packages.locked()
         lower = (common, recipe(python_packages), lowest.layer.content.encode(), requirements.encode())

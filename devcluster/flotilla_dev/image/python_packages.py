@@ -14,9 +14,9 @@ import click
 
 from flotilla_cli.plugins import LOCAL_PACKAGE
 from flotilla_common.control.plan import Json
-from flotilla_dev.cluster.paths import cache_dir
 from flotilla_dev.cluster.processes import run
 from flotilla_dev.cluster.provision import machine
+from flotilla_dev.cluster.state import cache_dir
 from flotilla_dev.image import base, tree
 from flotilla_dev.image.tree import Entry, File, Tree
 
@@ -48,7 +48,6 @@ GLIBC = "2_36"  # of the base layer's Debian
 
 NOT_SHIPPED = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json")
 """Files of *.dist-info with paths of this machine, or of an installer that the image lacks."""
-
 
 UNUSED = re.compile(
     r"^(bin/|\.)|\.pyc$"

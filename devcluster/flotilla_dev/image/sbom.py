@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from flotilla_common.control.plan import Json
-from flotilla_dev.image.packages import RELEASE, Package
+from flotilla_dev.image.base import RELEASE, Package
 
 PATH = "usr/share/sbom/flotilla.cdx.json"
 """Path of the bill in the image."""

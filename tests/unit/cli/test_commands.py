@@ -15,7 +15,7 @@ from flotilla_cli.doctor.collect import _processes
 from flotilla_cli.local import LocalCluster, Ports
 from flotilla_cli.main import VERBS, main
 from flotilla_common.clock import SystemClock
-from flotilla_dev.cluster.credentials import write_kubeconfig
+from flotilla_dev.cluster.access import write_kubeconfig
 from flotilla_dev.main import main as dev
 
 CLUSTER = LocalCluster(

@@ -17,9 +17,9 @@ from flotilla_cli.local import ClusterError, LocalCluster, Ports, Process, boot_
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.demo import familiar
 from flotilla_dev.cluster.processes import Processes
-from flotilla_dev.cluster.realnodes import cgroups, containerd, debian, kubelet, nodes, registry
-from flotilla_dev.cluster.realnodes.kubelet import NodePlan
-from flotilla_dev.cluster.realnodes.namespaces import inside, node_holder
+from flotilla_dev.cluster.realnodes import daemons, debian, isolation, nodes, registry
+from flotilla_dev.cluster.realnodes.daemons import NodePlan
+from flotilla_dev.cluster.realnodes.isolation import inside, node_holder
 from flotilla_dev.cluster.realnodes.network import Network, candidates, interface, taken
 from flotilla_dev.cluster.up import UpOptions, settled
 from flotilla_dev.image.oci import Layer
@@ -96,26 +96,26 @@ V1 = """\
 
 
 def test_every_hierarchy_counts_once() -> None:
-    found = cgroups.hierarchies(V1)
+    found = isolation.hierarchies(V1)
     assert found == [Path("/sys/fs/cgroup") / name for name in ("memory", "systemd", "unified")]
 
 
 def test_groups_of_ended_nodes_are_left_over_inner_ones_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = tmp_path / "mountinfo"
     mounts.write_text(f"1 0 0:1 / {tmp_path} rw - cgroup2 cgroup2 rw\n")
-    monkeypatch.setattr(cgroups, "MOUNTS", mounts)
+    monkeypatch.setattr(isolation, "MOUNTS", mounts)
     alive = f"flotilla-{os.getpid()}-{start_ticks(os.getpid())}"
     for name in (alive, "flotilla-4194304-7/kubepods/pod1", "flotilla-notes", "system.slice"):
         (tmp_path / name).mkdir(parents=True)
     ended = tmp_path / "flotilla-4194304-7"
-    assert cgroups.leftovers() == [ended / "kubepods" / "pod1", ended / "kubepods", ended]
+    assert isolation.leftover_groups() == [ended / "kubepods" / "pod1", ended / "kubepods", ended]
 
     def removed_by_another_command(_: int) -> None:
         shutil.rmtree(ended, ignore_errors=True)
 
-    monkeypatch.setattr(cgroups, "start_ticks", removed_by_another_command)
+    monkeypatch.setattr(isolation, "start_ticks", removed_by_another_command)
     (tmp_path / alive).rmdir()
-    assert cgroups.leftovers() == []
+    assert isolation.leftover_groups() == []
 
 
 async def test_a_group_that_is_left_over_with_a_paused_container_is_thawed(
@@ -124,11 +124,11 @@ async def test_a_group_that_is_left_over_with_a_paused_container_is_thawed(
     """Its processes were killed, and end only when they continue."""
     mounts = tmp_path / "mountinfo"
     mounts.write_text(f"30 25 0:26 / {tmp_path} rw - cgroup cgroup rw,freezer\n")
-    monkeypatch.setattr(cgroups, "MOUNTS", mounts)
+    monkeypatch.setattr(isolation, "MOUNTS", mounts)
     paused = tmp_path / "flotilla-4194304-7" / "pod1"
     paused.mkdir(parents=True)
     (paused / "freezer.state").write_text("FROZEN")
-    await cgroups.sweep(FakeClock())
+    await isolation.sweep_groups(FakeClock())
     assert (paused / "freezer.state").read_text() == "THAWED"
 
 
@@ -161,7 +161,7 @@ def test_a_manifest_names_the_blobs_that_belong_to_it() -> None:
 
 
 def test_the_demonstrations_images_are_among_those_that_every_set_has() -> None:
-    assert {"nginx:alpine", "nginx:mainline", "nginx:latest", containerd.PAUSE} <= registry.NAMED.keys()
+    assert {"nginx:alpine", "nginx:mainline", "nginx:latest", daemons.PAUSE} <= registry.NAMED.keys()
 
 
 @pytest.mark.parametrize(
@@ -180,19 +180,19 @@ def test_the_demonstration_names_images_as_manifests_do(reported: str, shown: st
 
 
 def test_a_kubelet_stays_within_its_group_and_asks_who_calls() -> None:
-    made = kubelet.configuration(PLAN, Path("/state/clients.crt"), Path("/state/resolv.conf"))
+    made = daemons.configuration(PLAN, Path("/state/clients.crt"), Path("/state/resolv.conf"))
     assert made["cgroupRoot"] == "/flotilla-7-70"
     assert made["authentication"]["anonymous"] == {"enabled": False}
 
 
 def test_a_nodes_pods_get_addresses_of_its_range() -> None:
-    bridge = kubelet.pod_network(PLAN)["plugins"][0]
+    bridge = daemons.pod_network(PLAN)["plugins"][0]
     assert bridge["ipam"]["ranges"] == [[{"subnet": "10.99.2.0/24"}]]
-    assert kubelet.object_for(PLAN)["spec"]["podCIDR"] == "10.99.2.0/24"
+    assert daemons.object_for(PLAN)["spec"]["podCIDR"] == "10.99.2.0/24"
 
 
 def test_a_trusted_registry_is_asked_by_its_name(tmp_path: Path) -> None:
-    containerd.trust(tmp_path, "10.97.0.1:5000", "http://10.97.0.1:5000")
+    daemons.trust_registry(tmp_path, "10.97.0.1:5000", "http://10.97.0.1:5000")
     text = (tmp_path / "10.97.0.1:5000" / "hosts.toml").read_text()
     assert 'server = "http://10.97.0.1:5000"' in text
 
@@ -207,7 +207,7 @@ def test_a_trusted_registry_is_asked_by_its_name(tmp_path: Path) -> None:
 )
 def test_the_file_system_of_a_path_is_that_of_the_deepest_mount(path: str, kind: str) -> None:
     mounts = "1 0 8:1 / / rw - ext4 /dev/vda rw\n2 1 0:5 / /data rw - overlay overlay rw\n"
-    assert containerd.filesystem(Path(path), mounts) == kind
+    assert daemons.filesystem(Path(path), mounts) == kind
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from flotilla_cli.local import ClusterError
-from flotilla_dev.cluster.paths import locked
 from flotilla_dev.cluster.processes import run
+from flotilla_dev.cluster.state import locked
 
 PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
 PLUGIN_DIRS = (Path("/opt/cni/bin"), Path("/usr/lib/cni"))

@@ -1,22 +1,32 @@
-"""The network of real nodes: a switch in a namespace of its own, one cable to this machine and one to each node.
+"""The network of real nodes: a switch in a namespace of its own, one cable to this machine and one to each node, DNS.
 
 Every cluster has a /16 that nothing on this machine uses: `.0.1` is this machine, `.0.10` upwards are the nodes,
 `.1.0/24` upwards their pods. All of it is one link: nodes answer for their pods (proxy ARP), so that no routes are
 needed. When the switch's process ends, the kernel removes the cables, also the end on this machine, with address and
 route.
+
+CoreDNS listens on this machine's address, which kubelets give to their pods. It resolves names of Services and pods,
+which it reads from the apiserver with its own rights. Names of other zones are refused at once, because there is no way
+to the internet.
 """
 
 import subprocess
+from collections.abc import Callable, Mapping
+from functools import partial
 from ipaddress import IPv4Network
 from pathlib import Path
 
 import msgspec
 
+from flotilla_cli.install.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
 from flotilla_cli.local import ClusterError, Process, start_ticks, write_private
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json
-from flotilla_dev.cluster.processes import Processes
-from flotilla_dev.cluster.realnodes.namespaces import inside, inside_network, network_holder, separated
+from flotilla_dev.cluster.access import admin, ensure
+from flotilla_dev.cluster.control_plane import ControlPlane
+from flotilla_dev.cluster.ports import listens
+from flotilla_dev.cluster.processes import Processes, until
+from flotilla_dev.cluster.realnodes.isolation import inside, inside_network, network_holder, separated
 
 SWITCH = "switch"
 BRIDGE = "switch"
@@ -26,6 +36,28 @@ FIRST, LAST = 97, 127
 """Second bytes of networks in 10.0.0.0/8: services are in 96, fake nodes in 64, fake pods from 128 on."""
 
 NODES = 200  # addresses that are set aside for nodes
+
+DNS = "coredns"
+DOMAIN = "cluster.local"
+DNS_PORT = 53
+DNS_READY_WITHIN = 20.0  # seconds; it takes half a second
+DNS_CONFIGURATION = """\
+.:{port} {{
+    bind {address}
+    errors
+    cache 5
+    kubernetes {domain} in-addr.arpa ip6.arpa {{
+        kubeconfig {kubeconfig}
+        pods verified
+        ttl 5
+    }}
+}}
+"""
+DNS_USER = "system:coredns"
+_DNS_READS: Mapping[str, list[str]] = {
+    "": ["services", "pods", "namespaces"],
+    "discovery.k8s.io": ["endpointslices"],
+}
 
 
 class Network(msgspec.Struct, frozen=True):
@@ -52,7 +84,7 @@ class Network(msgspec.Struct, frozen=True):
         return f"10.{self.second}.{1 + index}.0/24"
 
 
-async def ensure(state_dir: Path, processes: Processes, clock: Clock, *, bound: bool) -> Network:
+async def ensure_network(state_dir: Path, processes: Processes, clock: Clock, *, bound: bool) -> Network:
     """Return the cluster's network, made if it does not exist, with its earlier addresses if they are free."""
     old = read(state_dir)
     switch = processes.alive(SWITCH)
@@ -166,3 +198,38 @@ def _run(command: list[str]) -> str:
     if reply.returncode:
         raise ClusterError(f"`{' '.join(command)}` failed: {reply.stderr.strip()}")
     return reply.stdout
+
+
+async def start_dns(
+    plane: ControlPlane, program: Callable[[str], Path], clock: Clock, address: str, *, bound: bool
+) -> None:
+    """Start CoreDNS unless it runs, and wait until it listens. Raises ClusterError."""
+    await _allow(plane, clock)
+    state_dir = plane.places.state_dir
+    current = plane.processes.alive(DNS)
+    if current is None:
+        config = state_dir / "Corefile"
+        kubeconfig = plane.places.kubeconfig(DNS)
+        write_private(
+            config, DNS_CONFIGURATION.format(port=DNS_PORT, address=address, domain=DOMAIN, kubeconfig=kubeconfig)
+        )
+        current = plane.processes.spawn(DNS, [str(program(DNS)), "-conf", str(config)], bound=bound)
+
+    problem = "The name server did not start_dns"
+    await until(partial(listens, address, DNS_PORT), current, clock, DNS_READY_WITHIN, problem)
+
+
+async def _allow(plane: ControlPlane, clock: Clock) -> None:
+    rules = [
+        {"apiGroups": [group], "resources": names, "verbs": ["list", "watch"]} for group, names in _DNS_READS.items()
+    ]
+    role: Json = {**CLUSTER_ROLE.type_meta, "metadata": {"name": DNS_USER}, "rules": rules}
+    binding: Json = {
+        **CLUSTER_ROLE_BINDING.type_meta,
+        "metadata": {"name": DNS_USER},
+        "roleRef": {"apiGroup": CLUSTER_ROLE.group, "kind": CLUSTER_ROLE.kind, "name": DNS_USER},
+        "subjects": [{"apiGroup": CLUSTER_ROLE.group, "kind": "User", "name": DNS_USER}],
+    }
+    async with admin(plane.kubeconfig, clock) as api:
+        await ensure(api, CLUSTER_ROLE, role)
+        await ensure(api, CLUSTER_ROLE_BINDING, binding)

@@ -23,15 +23,14 @@ from flotilla_common.api.resources import NODE
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
-from flotilla_dev.cluster.admin import admin, ensure
+from flotilla_dev.cluster.access import admin, ensure
 from flotilla_dev.cluster.control_plane import ControlPlane
-from flotilla_dev.cluster.ports import free_ports
-from flotilla_dev.cluster.probes import listens
+from flotilla_dev.cluster.ports import free_ports, listens
 from flotilla_dev.cluster.processes import Processes, end_of, send, until
-from flotilla_dev.cluster.realnodes import cgroups, containerd, dns, kubelet, namespaces, network, registry
+from flotilla_dev.cluster.realnodes import daemons, isolation, network, registry
+from flotilla_dev.cluster.realnodes.daemons import NodePlan
 from flotilla_dev.cluster.realnodes.debian import PATH
 from flotilla_dev.cluster.realnodes.init import READY
-from flotilla_dev.cluster.realnodes.kubelet import NodePlan
 from flotilla_dev.cluster.realnodes.network import SWITCH, Network
 from flotilla_dev.cluster.realnodes.registry import Registry
 
@@ -60,7 +59,7 @@ def recorded(processes: Processes) -> list[str]:
     ours = [name for name in names if name.startswith(PREFIX)]
     holders = [name for name in ours if name.removeprefix(PREFIX).isdigit()]
     rest = [name for name in ours if name not in holders]
-    return [*holders, *rest, *(name for name in (registry.NAME, dns.NAME) if name in names)]
+    return [*holders, *rest, *(name for name in (registry.NAME, network.DNS) if name in names)]
 
 
 class RealNodes:
@@ -93,7 +92,7 @@ class RealNodes:
 
     async def connect(self) -> Network:
         """Make the network, or repair it."""
-        return await network.ensure(self._state_dir, self._processes, self._clock, bound=self._bound)
+        return await network.ensure_network(self._state_dir, self._processes, self._clock, bound=self._bound)
 
     async def registry(self) -> Registry:
         """Return the cluster's image registry, started if it does not run; always at the same port."""
@@ -108,19 +107,19 @@ class RealNodes:
 
     async def start(self, plane: ControlPlane, count: int, say: Say = lambda _: None) -> None:
         """Start the missing ones of `real-0` … `real-<count-1>`, and wait until pods can be scheduled there."""
-        await cgroups.sweep(self._clock)
+        await isolation.sweep_groups(self._clock)
         say("filling the registry")
         images = await self.registry()
-        containerd.trust(self.registries, "_default", images.url)
+        daemons.trust_registry(self.registries, "_default", images.url)
         names = [node_name(index) for index in range(count)]
         say("starting the name server")
-        await dns.start(plane, self._programs, self._clock, str(self.network.host), bound=self._bound)
+        await network.start_dns(plane, self._programs, self._clock, str(self.network.host), bound=self._bound)
         say("making namespaces")
         for name in names:
             await self.hold(name)
         async with admin(plane.kubeconfig, self._clock) as api:
             for index in range(count):
-                await ensure(api, NODE, kubelet.object_for(self._plan(index)))
+                await ensure(api, NODE, daemons.object_for(self._plan(index)))
         for index, name in enumerate(names):
             say(f"starting {name}")
             network.attach(self.network, index, name, self._holder(name), self._holder(SWITCH))
@@ -136,10 +135,10 @@ class RealNodes:
         if holder is None:
             ready.parent.mkdir(parents=True, exist_ok=True)
             ready.unlink(missing_ok=True)
-            holder = self._processes.spawn(name, namespaces.node_holder(self._folder(name)), bound=self._bound)
+            holder = self._processes.spawn(name, isolation.node_holder(self._folder(name)), bound=self._bound)
         problem = f"{name} could not be made"
-        await until(partial(asyncio.to_thread, ready.exists), holder, self._clock, namespaces.READY_WITHIN, problem)
-        cgroups.make(holder)
+        await until(partial(asyncio.to_thread, ready.exists), holder, self._clock, isolation.READY_WITHIN, problem)
+        isolation.make_group(holder)
         return holder
 
     async def ensure(self, name: str, part: str, plane: ControlPlane) -> Process:
@@ -150,7 +149,7 @@ class RealNodes:
             send(current, signal.SIGCONT)  # nsenter stops whenever its command does, and goes on only by itself
             return current
         plan = self._plan(int(name.removeprefix(PREFIX)))
-        socket = self.files(name) / containerd.SOCKET.lstrip("/")
+        socket = self.files(name) / daemons.SOCKET.lstrip("/")
         if part == "containerd":
             socket.unlink(missing_ok=True)
         argv = self.inside(name, self._command(part, plan, plane))
@@ -167,11 +166,11 @@ class RealNodes:
         The apiserver cannot be reached afterwards.
         """
         await self._processes.stop([*recorded(self._processes), SWITCH], self._clock, grace=0)
-        await cgroups.sweep(self._clock)
+        await isolation.sweep_groups(self._clock)
 
     def inside(self, name: str, command: Sequence[str]) -> list[str]:
         """Return the command line that runs a command in a node, in its namespaces."""
-        return namespaces.inside(self._holder(name), command)
+        return isolation.inside(self._holder(name), command)
 
     def files(self, name: str) -> Path:
         """Return the root of the files as the node sees them, to read from outside."""
@@ -194,7 +193,7 @@ class RealNodes:
         nodes = [msgspec.json.decode(raw, type=Json) for raw in (await api.list(NODE)).items]
         states = {node["metadata"]["name"]: unready(node) for node in nodes}
         for index, name in enumerate(names):
-            if not states[name] and not await listens(self.network.node(index), kubelet.PORT):
+            if not states[name] and not await listens(self.network.node(index), daemons.KUBELET_PORT):
                 states[name] = "its kubelet does not answer"  # what its Node says is from before
         return {name: states[name] for name in names if states[name]}
 
@@ -203,18 +202,18 @@ class RealNodes:
         match part:
             case "containerd":
                 networks = plan.folder / "net.d"
-                write_private(networks / "10-flotilla.conflist", msgspec.json.encode(kubelet.pod_network(plan)))
-                config = containerd.write(plan.folder, self.registries, networks)
+                write_private(networks / "10-flotilla.conflist", msgspec.json.encode(daemons.pod_network(plan)))
+                config = daemons.write_containerd(plan.folder, self.registries, networks)
                 return [str(program), "--config", str(config), "--log-level", "info"]
             case "kubelet":
                 kubeconfig = plane.write_node_kubeconfig(plan.name)
-                return kubelet.kubelet(plan, program, kubeconfig, plane.places.clients.certificate)
+                return daemons.kubelet(plan, program, kubeconfig, plane.places.clients.certificate)
             case _:
-                return kubelet.proxy(plan, program, plane.places.kubeconfig("kube-proxy"))
+                return daemons.proxy(plan, program, plane.places.kubeconfig("kube-proxy"))
 
     def _plan(self, index: int) -> NodePlan:
         name = node_name(index)
-        group = f"/{cgroups.name(self._holder(name))}"
+        group = f"/{isolation.group_name(self._holder(name))}"
         return NodePlan(index=index, folder=self._folder(name), network=self.network, group=group)
 
     def _folder(self, name: str) -> Path:

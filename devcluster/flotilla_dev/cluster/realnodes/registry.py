@@ -18,10 +18,10 @@ import aiohttp
 from flotilla_cli.local import ClusterError
 from flotilla_common.api.images import ImageName
 from flotilla_common.clock import Clock
-from flotilla_dev.cluster.probes import serves
+from flotilla_dev.cluster.ports import serves
 from flotilla_dev.cluster.processes import Processes, until
 from flotilla_dev.cluster.provision import machine
-from flotilla_dev.cluster.realnodes.containerd import PAUSE
+from flotilla_dev.cluster.realnodes.daemons import PAUSE
 from flotilla_dev.cluster.realnodes.debian import busybox
 from flotilla_dev.image import oci
 from flotilla_dev.image.oci import MANIFEST, Image, Layer

@@ -9,18 +9,18 @@ from flotilla_cli.local import Ports
 from flotilla_cli.services import installed
 from flotilla_common.api.images import ImageName
 from flotilla_common.control.plan import Json
+from flotilla_dev import compose
 from flotilla_dev.cluster import components, kwok
 from flotilla_dev.cluster.components import Places
 from flotilla_dev.cluster.nats import ENVIRONMENT
 from flotilla_dev.cluster.programs import CONTROL_PLANE
-from flotilla_dev.compose import keys
 from flotilla_dev.image import build
 from tests.support import stand_ins
 
 ROOT = Path(__file__).parents[4]
 DOCUMENT: Json = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
 SERVICES: dict[str, Json] = DOCUMENT["services"]
-PORTS = Ports(keys.PORT, 2379, 2380)
+PORTS = Ports(compose.PORT, 2379, 2380)
 ADDRESS = "127.0.0.1"
 ROOT_FOLDER = Path("/keys")
 
@@ -74,7 +74,7 @@ def test_scheduler_and_kwok_have_the_flags_of_the_local_set(tmp_path: Path) -> N
     """Most of their configuration is in files, which are created when they start."""
     for component, command in (
         ("kube-scheduler", components.scheduler(Places(tmp_path / "kube-scheduler"))),
-        ("kwok", kwok.command(Places(tmp_path / "kwok"), kwok.Kubelet(), keys.BOOT)),
+        ("kwok", kwok.command(Places(tmp_path / "kwok"), kwok.Kubelet(), compose.BOOT)),
     ):
         program, *given = (word.replace(str(tmp_path), str(ROOT_FOLDER)) for word in command)
         assert SERVICES[component]["entrypoint"] == [program]
@@ -84,7 +84,7 @@ def test_scheduler_and_kwok_have_the_flags_of_the_local_set(tmp_path: Path) -> N
 
 def test_nats_has_the_limits_of_every_bus() -> None:
     assert SERVICES["nats"]["environment"] == ENVIRONMENT
-    assert SERVICES["nats"]["command"] == [f"--config={ROOT_FOLDER / keys.BUS / 'nats.conf'}"]
+    assert SERVICES["nats"]["command"] == [f"--config={ROOT_FOLDER / compose.BUS / 'nats.conf'}"]
 
 
 def test_images_are_of_the_versions_that_everything_is_tested_with() -> None:
@@ -109,13 +109,13 @@ def test_every_service_runs_with_its_own_keys() -> None:
 
 
 def test_who_makes_the_keys_has_the_volumes_of_all_readers() -> None:
-    readers = {*installed(), *keys.COMPONENTS, keys.APISERVER, keys.BUS, keys.PEOPLE}
+    readers = {*installed(), *compose.COMPONENTS, compose.APISERVER, compose.BUS, compose.PEOPLE}
     mounted = dict(entry.split(":") for entry in SERVICES["keys"]["volumes"])
     assert {name: folder for name, folder in mounted.items() if name.startswith("keys-")} == {
         f"keys-{reader}": f"/keys/{reader}" for reader in readers
     }
     assert mounted.keys() == DOCUMENT["volumes"].keys()
-    assert {mounted[f"data-{name}"] for name in keys.DATA} == {f"/data/{name}" for name in keys.DATA}
+    assert {mounted[f"data-{name}"] for name in compose.DATA} == {f"/data/{name}" for name in compose.DATA}
 
 
 @pytest.mark.parametrize("name", SERVICES)

@@ -11,7 +11,7 @@ import yaml
 
 from flotilla_cli.services import installed
 from flotilla_common.control.plan import Json
-from flotilla_dev.compose import keys
+from flotilla_dev import compose
 from tests.support.fake_clock import FakeClock
 
 OUTSIDE = "https://127.0.0.1:7443"
@@ -24,7 +24,7 @@ def made(tmp_path: Path) -> Path:
 
 
 def make(folder: Path) -> None:
-    keys.make(folder / "keys", OUTSIDE, folder / "data", FakeClock())
+    compose.make_keys(folder / "keys", OUTSIDE, folder / "data", FakeClock())
 
 
 def kubeconfig(path: Path) -> Json:
@@ -67,7 +67,7 @@ def test_kubeconfigs_contain_the_authority_that_signed_the_apiserver(made: Path)
 
 def test_nobody_else_has_a_seed_a_token_or_a_key(made: Path) -> None:
     """A secret of one reader is in no folder of another, except in that of the server that it is shown to."""
-    folders = {*installed(), "people", *keys.COMPONENTS}
+    folders = {*installed(), "people", *compose.COMPONENTS}
     secrets = {folder: token(next((made / folder).glob("*kubeconfig"))) for folder in folders}
     secrets |= {f"seed of {folder}": (made / folder / "bus.seed").read_text() for folder in (*installed(), "people")}
     for owner, secret in secrets.items():
@@ -79,7 +79,7 @@ def test_nobody_else_has_a_seed_a_token_or_a_key(made: Path) -> None:
 def test_the_keys_of_authorities_stay_behind(made: Path) -> None:
     """They are where no other container has access: beside the folders of the readers."""
     authorities = {(made / "ca.key").read_text(), (made / "tls" / "ca.key").read_text()}
-    readers = {*installed(), *keys.COMPONENTS, keys.APISERVER, keys.BUS, keys.PEOPLE}
+    readers = {*installed(), *compose.COMPONENTS, compose.APISERVER, compose.BUS, compose.PEOPLE}
     files = [path for reader in readers for path in (made / reader).rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if authorities & {path.read_text()}]
@@ -107,9 +107,9 @@ def test_files_are_given_to_who_reads_them(tmp_path: Path, monkeypatch: pytest.M
     given: dict[str, int] = {}
     monkeypatch.setattr(os, "chown", lambda path, user, _: given.update({str(path): user}))
     make(tmp_path)
-    for name in keys.DATA:
+    for name in compose.DATA:
         (tmp_path / "data" / name).mkdir(parents=True, exist_ok=True)
-    keys.hand_over(tmp_path / "keys", tmp_path / "data", 65532)
+    compose.hand_over(tmp_path / "keys", tmp_path / "data", 65532)
     assert set(given.values()) == {65532}
     assert str(tmp_path / "keys" / "watcher" / "bus.seed") in given
     assert str(tmp_path / "data" / "etcd") in given

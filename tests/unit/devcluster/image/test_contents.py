@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_dev.image import base, packages, python_packages
+from flotilla_dev.image import base, python_packages
 from flotilla_dev.image.tree import File
 
 
@@ -46,7 +46,7 @@ def test_files_of_debian_s_packages(path: str, kept: bool) -> None:
     ],
 )
 def test_packages_may_name_files_by_the_old_folders(name: str, path: str) -> None:
-    assert packages.merged(name) == path
+    assert base.merged(name) == path
 
 
 @pytest.mark.parametrize(

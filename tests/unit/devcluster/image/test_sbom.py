@@ -4,7 +4,7 @@ import msgspec
 
 from flotilla_common.control.plan import Json
 from flotilla_dev.image import python_packages, sbom
-from flotilla_dev.image.packages import Package
+from flotilla_dev.image.base import Package
 
 LIBC = Package("libc6", "2.36-9+deb12u14", "amd64", "Package: libc6\n")
 ZLIB = Package("zlib1g", "1:1.2.13.dfsg-1", "amd64", "Package: zlib1g\n")

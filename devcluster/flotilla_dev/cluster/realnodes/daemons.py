@@ -1,4 +1,4 @@
-"""Command lines and configurations of one node's kubelet and kube-proxy."""
+"""Command lines and configurations of one node's kubelet, kube-proxy and containerd."""
 
 from pathlib import Path
 
@@ -7,11 +7,11 @@ import yaml
 
 from flotilla_cli.local import write_private
 from flotilla_common.control.plan import Json
-from flotilla_dev.cluster.realnodes import dns
-from flotilla_dev.cluster.realnodes.containerd import SOCKET
+from flotilla_dev.cluster.realnodes import network
+from flotilla_dev.cluster.realnodes.debian import plugin_dir, program
 from flotilla_dev.cluster.realnodes.network import Network
 
-PORT = 10250  # where the apiserver asks for logs and terminals
+KUBELET_PORT = 10250  # where the apiserver asks for logs and terminals
 ROOM = {  # evicting for the sake of this machine's memory or disk would make tests depend on it
     "memory.available": "1Mi",
     "nodefs.available": "0%",
@@ -19,6 +19,48 @@ ROOM = {  # evicting for the sake of this machine's memory or disk would make te
     "imagefs.available": "0%",
     "imagefs.inodesFree": "0%",
 }
+
+SOCKET = "/run/containerd/containerd.sock"  # the default of its clients; a node has a /run of its own
+PAUSE = "registry.k8s.io/pause:3.10"
+
+# Restricting the OOM score lets sandboxes start where root may not lower it. Schemas of plugins: version 3.
+CONFIGURATION = """\
+version = 3
+root = "/var/lib/containerd"
+state = "/run/containerd"
+disabled_plugins = ["io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp"]
+
+[grpc]
+  address = "{socket}"
+
+[plugins."io.containerd.cri.v1.images"]
+  snapshotter = "{snapshotter}"
+  [plugins."io.containerd.cri.v1.images".pinned_images]
+    sandbox = "{pause}"
+  [plugins."io.containerd.cri.v1.images".registry]
+    config_path = "{registries}"
+
+[plugins."io.containerd.cri.v1.runtime"]
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.cri.v1.runtime".cni]
+    bin_dirs = ["{plugins}"]
+    conf_dir = "{networks}"
+  [plugins."io.containerd.cri.v1.runtime".containerd]
+    default_runtime_name = "runc"
+    [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+        BinaryName = "{runc}"
+        SystemdCgroup = false
+"""
+
+HOSTS = """\
+# Every image comes from here, also those of other registries.
+server = "{server}"
+
+[host."{server}"]
+  capabilities = ["pull", "resolve"]
+"""
 
 
 class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +129,7 @@ def configuration(plan: NodePlan, clients: Path, resolver: Path) -> Json:
         "kubeAPIBurst": 400,
         "resolvConf": str(resolver),
         "clusterDNS": [str(plan.network.host)],
-        "clusterDomain": dns.DOMAIN,
+        "clusterDomain": network.DOMAIN,
     }
 
 
@@ -127,3 +169,38 @@ def pod_network(plan: NodePlan) -> Json:
             {"type": "portmap", "capabilities": {"portMappings": True}},
         ],
     }
+
+
+def write_containerd(folder: Path, registries: Path, networks: Path) -> Path:
+    """Write a node's configuration. Return the file."""
+    config = folder / "containerd.toml"
+    text = CONFIGURATION.format(
+        socket=SOCKET,
+        snapshotter="native" if filesystem(folder) == "overlay" else "overlayfs",  # overlays do not stack
+        pause=PAUSE,
+        registries=registries,
+        plugins=plugin_dir(),
+        networks=networks,
+        runc=program("runc"),
+    )
+    config.write_text(text, encoding="utf-8")
+    return config
+
+
+def trust_registry(registries: Path, name: str, server: str) -> None:
+    """Pull images of this registry (`_default`: of any other) from this address, from the next pull on."""
+    folder = registries / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "hosts.toml").write_text(HOSTS.format(server=server), encoding="utf-8")
+
+
+def filesystem(path: Path, mounts: str = "") -> str:
+    """Return the type of the file system that contains a path."""
+    lines = (mounts or Path("/proc/self/mountinfo").read_text(encoding="utf-8")).splitlines()
+    best, kind = "", ""
+    for line in lines:
+        own, _, source = line.partition(" - ")
+        point = own.split()[4]
+        if path.is_relative_to(point) and len(point) >= len(best):
+            best, kind = point, source.split()[0]
+    return kind

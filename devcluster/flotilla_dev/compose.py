@@ -1,13 +1,19 @@
-"""The first container of compose.yaml: `python -m flotilla_dev.compose.keys FOLDER https://HOST:PORT DATA`.
+"""The programs of the first containers of compose.yaml: keys, and fake nodes.
 
-It makes what `flotilla up` makes in its state folder, by the same code: tokens, authorities, certificates, kubeconfigs,
-users of the bus, configurations. Each container gets its own folder (a volume there), and nothing that belongs to
-another. Existing files are kept, so that `docker compose up` can be repeated.
+    python -m flotilla_dev.compose keys FOLDER https://HOST:PORT DATA
+    python -m flotilla_dev.compose nodes KUBECONFIG COUNT
+
+`keys` makes what `flotilla up` makes in its state folder, by the same code: tokens, authorities, certificates,
+kubeconfigs, users of the bus, configurations. Each container gets its own folder (a volume there), and nothing that
+belongs to another. Existing files are kept, so that `docker compose up` can be repeated.
 
 Unlike in the cluster of `flotilla up`, where all are the admin, the services act as their own ServiceAccounts, with the
 rights that they have in a cluster: the apiserver accepts a token for each of these names.
+
+`nodes` first waits for the apiserver, whose own image contains no health check. When it has ended, pods can be created.
 """
 
+import asyncio
 import os
 import sys
 from pathlib import Path
@@ -19,7 +25,8 @@ from flotilla_cli.local import write_private
 from flotilla_cli.services import installed
 from flotilla_common.bus.permissions import READER
 from flotilla_common.clock import Clock, SystemClock
-from flotilla_dev.cluster import components, credentials, kwok
+from flotilla_dev.cluster import access, components, kwok
+from flotilla_dev.cluster.access import admin, not_ready
 from flotilla_dev.cluster.components import Places
 from flotilla_dev.cluster.nats import configuration
 from flotilla_dev.image.base import USER
@@ -34,12 +41,14 @@ LOCAL = ("localhost", "127.0.0.1")
 """Names of the servers for people on the machine of the containers."""
 
 BOOT = "compose"
-"""Name of every start of kwok, which `nodes` uses, too."""
+"""Name of every start of kwok, for keys and nodes."""
 
 DATA = ("etcd", "nats")
 
+POLL = 0.5
 
-def make(root: Path, outside: str, data: Path, clock: Clock) -> None:
+
+def make_keys(root: Path, outside: str, data: Path, clock: Clock) -> None:
     """Make missing files.
 
     `outside` is where people on this machine reach the apiserver, `data` the folder with the folders of etcd and
@@ -76,8 +85,8 @@ def _apiserver(root: Path, clock: Clock) -> dict[str, str]:
     places = Places(root / APISERVER)
     accounts = f"system:serviceaccount:{rbac.NAMESPACE}:"
     services = {name: (accounts + rbac.account(name), "") for name in installed()}
-    tokens = credentials.write_tokens(places.tokens, {**credentials.USERS, **services})
-    credentials.write_signing_key(places.signing_key)
+    tokens = access.write_tokens(places.tokens, {**access.USERS, **services})
+    access.write_signing_key(places.signing_key)
     authority = _authority(root)
     authority.make(clock)
     authority.issue_server(places.state_dir / "server.pem", [APISERVER, *LOCAL], clock)
@@ -90,7 +99,7 @@ def _authority(root: Path) -> Authority:
 
 
 def _kubeconfig(root: Path, path: Path, server: str, token: str) -> None:
-    credentials.write_kubeconfig(path, server, _authority(root).certificate, {"token": token}, enclosed=True)
+    access.write_kubeconfig(path, server, _authority(root).certificate, {"token": token}, enclosed=True)
 
 
 def _bus(root: Path, store: Path, clock: Clock) -> None:
@@ -114,12 +123,31 @@ def _copy(source: Path, target: Path) -> None:
     write_private(target, source.read_bytes())
 
 
-def main() -> None:
-    """Make everything in the named folder, and give it to its readers."""
-    root, outside, data = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
-    make(root, outside, data, SystemClock())
-    hand_over(root, data, USER)
+async def make_nodes(kubeconfig: Path, count: int, clock: Clock) -> None:
+    """Create the nodes once the apiserver serves. Raises ClusterError if kwok does not manage them."""
+    said = ""
+    while problem := await not_ready(kubeconfig, clock):
+        if problem != said:
+            print(problem, flush=True)
+        said = problem
+        await clock.sleep(POLL)
+    async with admin(kubeconfig, clock) as api:
+        await kwok.add_nodes(api, count, clock)
+        await kwok.retake_nodes(api, count, clock, BOOT)
+
+
+def main(program: str, *arguments: str) -> None:
+    """Run one of the programs."""
+    clock = SystemClock()
+    match program, *arguments:
+        case "keys", root, outside, data:
+            make_keys(Path(root), outside, Path(data), clock)
+            hand_over(Path(root), Path(data), USER)
+        case "nodes", kubeconfig, count:
+            asyncio.run(make_nodes(Path(kubeconfig), int(count), clock))
+        case _:
+            sys.exit(__doc__)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
