@@ -7,7 +7,7 @@ import msgspec
 from flotilla_cli.published import Why
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import SIDECAR_SET_HASH, SIDECAR_SET_HASH_WITHOUT_IMAGE
-from flotilla_common.api.kinds.sidecarset.matching import Reach
+from flotilla_common.api.kinds.sidecarset.matching import PodMatcher
 from flotilla_common.api.kinds.sidecarset.records import hash_of, injected
 from flotilla_common.api.kinds.sidecarset.types import NOT_UPDATE, SidecarSet
 from flotilla_common.api.selectors import Selector
@@ -48,15 +48,15 @@ def _rest(number: int) -> Iterator[str]:
 def _concerns(pod: Pod, one: SidecarSet, around: Surroundings) -> bool:
     """Report whether its absence may surprise: it selects the pod's namespace, and all labels but one at most."""
     try:
-        reach = Reach.of(one)
+        matcher = PodMatcher.of(one)
     except ValueError:
         return True  # not known
-    if reach.pinned is not None and pod.metadata.namespace not in reach.pinned:
+    if matcher.pinned is not None and pod.metadata.namespace not in matcher.pinned:
         return False
-    if reach.selector is None or reach.unreadable or not reach.includes(around.namespace_labels):
+    if matcher.selector is None or matcher.unreadable or not matcher.includes(around.namespace_labels):
         return False
     labels = pod.metadata.labels
-    return reach.selector.matches(labels) or _nearly(reach.selector, labels)
+    return matcher.selector.matches(labels) or _nearly(matcher.selector, labels)
 
 
 def _nearly(selector: Selector, labels: Mapping[str, str]) -> bool:
@@ -123,21 +123,21 @@ def why_not(pod: Pod, one: SidecarSet, around: Surroundings) -> str:
     if labels.get(EXEMPT_LABEL[0]) == EXEMPT_LABEL[1] or name == "kube-system":
         return f"not injected: pods of namespace {name} never are"
     try:
-        reach = Reach.of(one)
+        matcher = PodMatcher.of(one)
     except ValueError as fault:
         return f"not injected: its selector cannot be read: {fault}"
-    return next(_obstacles(pod, one, reach, around), "") or _once(pod, one)
+    return next(_obstacles(pod, one, matcher, around), "") or _once(pod, one)
 
 
-def _obstacles(pod: Pod, one: SidecarSet, reach: Reach, around: Surroundings) -> Iterator[str]:
+def _obstacles(pod: Pod, one: SidecarSet, matcher: PodMatcher, around: Surroundings) -> Iterator[str]:
     labels = pod.metadata.labels
-    if reach.selector is None or not reach.selector.matches(labels):
+    if matcher.selector is None or not matcher.selector.matches(labels):
         held = ", ".join(f"{key}={value}" for key, value in sorted(labels.items())) or "none"
-        yield f"not injected: it selects pods with {reach.selector or 'nothing'}; the labels of this one: {held}"
-    if reach.pinned is not None and pod.metadata.namespace not in reach.pinned:
-        yield f"not injected: it selects only namespace {', '.join(sorted(reach.pinned))}"
-    if reach.namespaces is not None and not reach.includes(around.namespace_labels):
-        yield f"not injected: it selects namespaces with {reach.namespaces}; {_labels(around.namespace_labels)}"
+        yield f"not injected: it selects pods with {matcher.selector or 'nothing'}; the labels of this one: {held}"
+    if matcher.pinned is not None and pod.metadata.namespace not in matcher.pinned:
+        yield f"not injected: it selects only namespace {', '.join(sorted(matcher.pinned))}"
+    if matcher.namespaces is not None and not matcher.includes(around.namespace_labels):
+        yield f"not injected: it selects namespaces with {matcher.namespaces}; {_labels(around.namespace_labels)}"
     if one.spec.injection_strategy.paused:
         yield "not injected: its injection is paused (injectionStrategy.paused)"
     for canary in _canaries(pod, around.sets):

@@ -11,8 +11,8 @@ from flotilla_common.control.reads import RETRY_SECONDS
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.settings import Settings
 from flotilla_sidecar.app import PARTS
-from flotilla_sidecar.launchpriority.barriers import GOOD_SECONDS, Barrier, Barriers
-from flotilla_sidecar.launchpriority.controller import CONTROLLER, PODS, Gatherer
+from flotilla_sidecar.launchpriority.controller import CONTROLLER, PODS, Barriers, Gatherer
+from flotilla_sidecar.launchpriority.launch import GOOD_SECONDS, Barrier
 from tests.support.controller_context import FakeContext
 from tests.support.fake_clock import FakeClock
 from tests.testkit.documents import Json

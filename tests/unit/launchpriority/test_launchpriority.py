@@ -7,8 +7,7 @@ import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Create, Patch, Plan
-from flotilla_sidecar.launchpriority.barriers import GOOD_SECONDS, Barrier
-from flotilla_sidecar.launchpriority.launch import is_launching, pending
+from flotilla_sidecar.launchpriority.launch import GOOD_SECONDS, Barrier, is_launching, pending
 from flotilla_sidecar.launchpriority.plan import LaunchSnapshot, plan, unproven
 from tests.testkit import pods as pods_of
 from tests.testkit.documents import Json, decoded

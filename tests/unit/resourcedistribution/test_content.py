@@ -7,7 +7,7 @@ import pytest
 
 from flotilla_common.api.kinds.resourcedistribution.types import Source
 from flotilla_common.api.resources import CONFIG_MAP, SECRET
-from flotilla_sidecar.resourcedistribution.content import Copy, change, content_of
+from flotilla_sidecar.resourcedistribution.copies import Copy, change, content_of
 from tests.testkit.documents import decoded
 
 VALUE, TEXT = "c2VjcmV0", "secret"

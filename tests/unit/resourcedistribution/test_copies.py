@@ -12,8 +12,7 @@ from flotilla_common.api.core import Namespace
 from flotilla_common.api.kinds.resourcedistribution.types import ResourceDistribution
 from flotilla_common.api.meta import ObjectMeta, OwnerReference
 from flotilla_common.control.plan import Create, PatchType
-from flotilla_sidecar.resourcedistribution.content import Copy
-from flotilla_sidecar.resourcedistribution.copies import creation, hash_of, is_ours, removal, update
+from flotilla_sidecar.resourcedistribution.copies import Copy, creation, hash_of, is_ours, removal, update
 from flotilla_sidecar.resourcedistribution.plan import plan
 from flotilla_sidecar.resourcedistribution.snapshot import DistributionSnapshot
 from tests.testkit.documents import decoded

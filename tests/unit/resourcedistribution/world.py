@@ -22,8 +22,8 @@ from flotilla_common.api.resources import CONFIG_MAP, SECRET, Resource
 from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
 from flotilla_common.model.writes import patched
-from flotilla_sidecar.resourcedistribution.content import Copy
 from flotilla_sidecar.resourcedistribution.controller import CONTROLLER, COPIES, DISTRIBUTIONS, NAMESPACES
+from flotilla_sidecar.resourcedistribution.copies import Copy
 from flotilla_sidecar.resourcedistribution.plan import plan
 from tests.support.controller_context import FakeContext
 from tests.testkit.documents import Json, decoded

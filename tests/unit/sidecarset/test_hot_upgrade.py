@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from flotilla_common.control.plan import Patch, Plan
-from flotilla_sidecar.sidecarset.consistency import Consistency
-from flotilla_sidecar.sidecarset.hot_upgrade import container_pair, next_to_work
+from flotilla_sidecar.sidecarset.containers import Consistency, container_pair, next_to_work
 from tests.testkit.documents import Json
 from tests.testkit.plans import codes
 from tests.unit.sidecarset.build import (

@@ -6,9 +6,9 @@ import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.images import same_digest
-from flotilla_sidecar.sidecarset.consistency import Consistency
+from flotilla_sidecar.sidecarset.containers import Consistency
 from flotilla_sidecar.sidecarset.desired import desired_sidecars
-from flotilla_sidecar.sidecarset.pod_state import PodState, pod_state
+from flotilla_sidecar.sidecarset.pods import PodState, pod_state
 from tests.testkit.documents import decoded
 from tests.unit.sidecarset.build import (
     HASH,

@@ -6,9 +6,13 @@ removed. So a container that has been created proves that its key exists, and th
 
 from collections.abc import Mapping
 
-from flotilla_common.api.core import Container, Pod
+from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import LAUNCH_COMPLETED
+from flotilla_common.control.plan import Frozen
 from flotilla_common.workload.launch import barrier_key, launch_priority
+
+GOOD_SECONDS = 20.0
+"""The time for which an answer about a ConfigMap is valid: a user may have deleted it."""
 
 
 def is_launching(pod: Pod) -> bool:
@@ -20,7 +24,7 @@ def is_launching(pod: Pod) -> bool:
 
 def priorities(pod: Pod) -> Mapping[str, int]:
     """Return the priorities of the containers that have a barrier, by name. A foreign key counts as 0."""
-    return {one.name: _priority(one) for one in pod.spec.containers if barrier_key(one) is not None}
+    return {one.name: launch_priority(one) or 0 for one in pod.spec.containers if barrier_key(one) is not None}
 
 
 def pending(pod: Pod) -> list[int]:
@@ -45,5 +49,12 @@ def barrier_name(pod: Pod) -> str:
     return f"{pod.metadata.name}-barrier"
 
 
-def _priority(container: Container) -> int:
-    return launch_priority(container) or 0
+class Barrier(Frozen):
+    """The apiserver's answer about the ConfigMap."""
+
+    uid: str = ""  # empty: it does not exist
+    version: str = ""
+    keys: frozenset[str] = frozenset()
+    earlier: bool = False  # belongs to an earlier pod of this name, and is about to be collected
+    foreign: bool = False  # belongs to another owner that uses the same name
+    going: bool = False  # being deleted

@@ -16,8 +16,15 @@ from flotilla_common.api.resources import CONFIG_MAP, POD
 from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Action, Chain, Event, Frozen, Intent, Json, Patch, Plan, Stage
 from flotilla_common.control.writes import create_of, patch_of
-from flotilla_sidecar.launchpriority.barriers import GOOD_SECONDS, Barrier
-from flotilla_sidecar.launchpriority.launch import barrier_name, is_launching, is_proven, key_of, pending
+from flotilla_sidecar.launchpriority.launch import (
+    GOOD_SECONDS,
+    Barrier,
+    barrier_name,
+    is_launching,
+    is_proven,
+    key_of,
+    pending,
+)
 
 GOING_SECONDS = 1.0
 """The interval for checking a ConfigMap that is being deleted."""
@@ -67,8 +74,8 @@ def plan(snapshot: LaunchSnapshot, now: datetime) -> Plan:
 
 def _is_there(snapshot: LaunchSnapshot, rank: int) -> bool:
     barrier = snapshot.barrier
-    told = barrier is not None and not (barrier.earlier or barrier.foreign) and key_of(rank) in barrier.keys
-    return told or is_proven(snapshot.pod, rank)
+    stored = barrier is not None and not (barrier.earlier or barrier.foreign) and key_of(rank) in barrier.keys
+    return stored or is_proven(snapshot.pod, rank)
 
 
 def _doing(chain: Chain, wake_at: datetime | None = None) -> Plan:

@@ -20,10 +20,9 @@ from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Trigger, Watch
-from flotilla_sidecar.resourcedistribution.content import Copy
-from flotilla_sidecar.resourcedistribution.namespaces import NamespaceSelection
+from flotilla_sidecar.resourcedistribution.copies import Copy
 from flotilla_sidecar.resourcedistribution.plan import plan
-from flotilla_sidecar.resourcedistribution.snapshot import DistributionSnapshot
+from flotilla_sidecar.resourcedistribution.snapshot import DistributionSnapshot, NamespaceSelection
 
 SOURCE = "source"
 """Index: ResourceDistributions by kind and name of their source."""
@@ -84,13 +83,13 @@ class Gatherer:
             return None
         snapshot = DistributionSnapshot(distribution=distribution, failures=memory.failures)
         for kind, name in source_of(distribution):
-            resource = next(one for one in DISTRIBUTED if one.kind == kind)
+            resource = next(known for known in DISTRIBUTED if known.kind == kind)
             followed = self._named[resource].follow(name)
-            found = self._copies[resource].by_index(NAME, name)
+            copies = self._copies[resource].by_index(NAME, name)
             return msgspec.structs.replace(
                 snapshot,
-                namespaces={one.metadata.name: one for one in self._namespaces},
-                copies={copy.metadata.namespace: copy for copy in found} if followed.synced else None,
+                namespaces={namespace.metadata.name: namespace for namespace in self._namespaces},
+                copies={copy.metadata.namespace: copy for copy in copies} if followed.synced else None,
                 trouble=followed.trouble,
             )
         return snapshot
@@ -98,7 +97,7 @@ class Gatherer:
     def _wanted(self, resource: Resource) -> set[str]:
         """Return the names of sources whose ResourceDistributions this replica serves."""
         served = (one for one in self._distributions if self._context.owns(*one.metadata.key))
-        return {name for one in served for kind, name in source_of(one) if kind == resource.kind}
+        return {name for distribution in served for kind, name in source_of(distribution) if kind == resource.kind}
 
     def _read(self, resource: Resource, name: str) -> None:
         """Plan again once the objects of that name have been read, or cannot be."""
@@ -106,7 +105,8 @@ class Gatherer:
             self._context.requeue(*key)
 
     def _about(self, resource: Resource, name: str) -> list[Key]:
-        return [one.metadata.key for one in self._distributions.by_index(SOURCE, (resource.kind, name))]
+        distributions = self._distributions.by_index(SOURCE, (resource.kind, name))
+        return [distribution.metadata.key for distribution in distributions]
 
     def of_copy(self, resource: Resource, old: Copy | None, new: Copy | None) -> list[Key]:
         """Return the ResourceDistributions of the object's name: the end of a foreign object makes room for a copy."""

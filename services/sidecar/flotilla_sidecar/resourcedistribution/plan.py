@@ -18,13 +18,18 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
 from flotilla_common.control.plan import Chain, Plan, Reason, State
 from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
 from flotilla_common.control.writes import status_patch
-from flotilla_sidecar.resourcedistribution.content import Content, change, content_of
-from flotilla_sidecar.resourcedistribution.copies import creation, is_ours, removal, replacement, update
-from flotilla_sidecar.resourcedistribution.namespaces import NamespaceSelection, active_namespaces
-from flotilla_sidecar.resourcedistribution.results import Results
-from flotilla_sidecar.resourcedistribution.snapshot import DistributionSnapshot
-from flotilla_sidecar.resourcedistribution.status import status_of
-from flotilla_sidecar.resourcedistribution.why import explain
+from flotilla_sidecar.resourcedistribution.copies import (
+    Content,
+    change,
+    content_of,
+    creation,
+    is_ours,
+    removal,
+    replacement,
+    update,
+)
+from flotilla_sidecar.resourcedistribution.snapshot import DistributionSnapshot, NamespaceSelection, active_namespaces
+from flotilla_sidecar.resourcedistribution.status import Results, explain, status_of
 
 
 class _Desired(NamedTuple):
@@ -36,23 +41,23 @@ class _Desired(NamedTuple):
 
 def plan(snapshot: DistributionSnapshot, now: datetime) -> Plan:
     """Plan the next step of one ResourceDistribution."""
-    builder, desired = PlanBuilder(), _wish(snapshot.distribution)
+    builder, desired = PlanBuilder(), _desired(snapshot.distribution)
     if isinstance(desired, Reason):
         return Plan(reasons=(desired,))
     if snapshot.copies is None and not snapshot.trouble:
         text = "reading the objects of this kind and name first"
         builder.reason(State.PROGRESSING, "ReadingCopies", text)
         return builder.plan()
-    found = Results(snapshot, desired.selection.matched(snapshot.namespaces))
+    results = Results(snapshot, desired.selection.matched(snapshot.namespaces))
     if snapshot.trouble:
-        found.unread(snapshot.trouble)
+        results.unread(snapshot.trouble)
     else:
-        _distribute(snapshot, desired.content, found, now)
-        _clean(snapshot, found)
-    return _planned(snapshot, found, builder, now)
+        _distribute(snapshot, desired.content, results, now)
+        _clean(snapshot, results)
+    return _planned(snapshot, results, builder, now)
 
 
-def _wish(distribution: ResourceDistribution) -> _Desired | Reason:
+def _desired(distribution: ResourceDistribution) -> _Desired | Reason:
     """Return the desired content and targets, or why nothing is done."""
     if distribution.metadata.deletion_timestamp is not None:
         return Reason(State.PROGRESSING, "Deleting", "it is being deleted; its copies are garbage-collected")
@@ -66,51 +71,51 @@ def _wish(distribution: ResourceDistribution) -> _Desired | Reason:
         return Reason(State.STUCK, "InvalidSelector", f"namespaces cannot be selected: namespaceSelector: {fault}")
 
 
-def _distribute(snapshot: DistributionSnapshot, content: Content, found: Results, now: datetime) -> None:
+def _distribute(snapshot: DistributionSnapshot, content: Content, results: Results, now: datetime) -> None:
     """Give every target its copy (§5.3)."""
     distribution, copies = snapshot.distribution, snapshot.copies or {}
-    reachable = set(active_namespaces(found.matched, snapshot.namespaces))
-    for namespace in found.matched:
+    reachable = set(active_namespaces(results.matched, snapshot.namespaces))
+    for namespace in results.matched:
         copy = copies.get(namespace)
         if namespace not in reachable:
-            found.missing(namespace)
+            results.missing(namespace)
         elif copy is None:
-            found.write(CREATE_FAILED, namespace, partial(creation, distribution, namespace, now))
+            results.write(CREATE_FAILED, namespace, partial(creation, distribution, namespace, now))
         elif not is_ours(copy, distribution):
-            found.conflict(namespace)
+            results.conflict(namespace)
         elif (differs := change(copy, content)).keys() & {"type"}:
             if copy.metadata.deletion_timestamp is not None:
-                found.leaving.append(namespace)
+                results.leaving.append(namespace)
             else:
-                found.write(UPDATE_FAILED, namespace, partial(replacement, distribution, copy, now))
+                results.write(UPDATE_FAILED, namespace, partial(replacement, distribution, copy, now))
         elif differs:
-            found.write(UPDATE_FAILED, namespace, partial(update, distribution, copy, differs, now))
+            results.write(UPDATE_FAILED, namespace, partial(update, distribution, copy, differs, now))
         else:
-            found.right.append(namespace)
+            results.right.append(namespace)
 
 
-def _clean(snapshot: DistributionSnapshot, found: Results) -> None:
+def _clean(snapshot: DistributionSnapshot, results: Results) -> None:
     """Delete the copies of other namespaces (§5.5), except terminating ones and those in terminating namespaces."""
     distribution, copies = snapshot.distribution, snapshot.copies or {}
-    for namespace in active_namespaces(sorted(copies.keys() - set(found.matched)), snapshot.namespaces):
+    for namespace in active_namespaces(sorted(copies.keys() - set(results.matched)), snapshot.namespaces):
         copy = copies[namespace]
         if is_ours(copy, distribution) and copy.metadata.deletion_timestamp is None:
-            found.write(DELETE_FAILED, namespace, partial(removal, distribution, copy))
+            results.write(DELETE_FAILED, namespace, partial(removal, distribution, copy))
 
 
-def _planned(snapshot: DistributionSnapshot, found: Results, builder: PlanBuilder, now: datetime) -> Plan:
+def _planned(snapshot: DistributionSnapshot, results: Results, builder: PlanBuilder, now: datetime) -> Plan:
     """Plan the writes, reasons and status.
 
     Writes that have not failed go first, so that lasting failures do not block other copies. The status is written at
     once by the pass that completes all writes, and at intervals while more are due.
     """
-    due = [*found.fresh, *found.failing]
+    due = [*results.fresh, *results.failing]
     more = len(due) > MAX_CHAINS_PER_PASS
-    chains: list[Chain] = [one.chain() for one in due[:MAX_CHAINS_PER_PASS]]
+    chains: list[Chain] = [write.chain() for write in due[:MAX_CHAINS_PER_PASS]]
     builder.stage(chains, stop_on_failure=False)
-    explain(found, builder)
-    distribution, desired, succeeded = snapshot.distribution, len(found.matched), len(found.right)
-    status = status_of(distribution, desired, succeeded, found.failures, now)
+    explain(results, builder)
+    distribution, desired, succeeded = snapshot.distribution, len(results.matched), len(results.right)
+    status = status_of(distribution, desired, succeeded, results.failures, now)
     return builder.plan(
         status=status_patch(RESOURCE_DISTRIBUTION, distribution.metadata, distribution.status, status),
         urgent_status=not more,

@@ -21,7 +21,7 @@ from flotilla_common.settings import Settings
 from flotilla_common.workload.gathering import BUDGETS, BudgetsOfPods
 from flotilla_sidecar.sidecarset.desired import desired_sidecars
 from flotilla_sidecar.sidecarset.plan import plan
-from flotilla_sidecar.sidecarset.pod_state import pod_state
+from flotilla_sidecar.sidecarset.pods import pod_state
 from flotilla_sidecar.sidecarset.snapshot import Options, SidecarSetSnapshot
 
 INJECTED = "injected"
@@ -105,22 +105,22 @@ class Gatherer:
         """Return the SidecarSets for which the state of the pod has changed."""
         names = {name for pod in (old, new) if pod is not None for name in injected_into(pod)}
         sets = [self._sets.get("", name) for name in names]
-        return [("", one.metadata.name) for one in sets if one is not None and _concerns(one, old, new)]
+        return [("", known.metadata.name) for known in sets if known is not None and _concerns(known, old, new)]
 
     def of_namespace(self, old: Namespace | None, new: Namespace | None) -> list[Key]:
         """Return the SidecarSets with a namespaceSelector if the namespace is new: it may have earlier pods."""
         if old is not None or new is None:
             return []
-        return [("", one.metadata.name) for one in self._sets if one.spec.namespace_selector is not None]
+        return [("", known.metadata.name) for known in self._sets if known.spec.namespace_selector is not None]
 
 
 def _of_set(old: SidecarSet | None, new: SidecarSet | None) -> list[Key]:
     """Return the SidecarSet if its spec or hash has changed, or its status names another revision."""
     # The former revision may then be no longer needed. Other changes of the status do not matter.
-    one = new or old
-    if one is None or (old is not None and new is not None and _asked(old) == _asked(new)):
+    sidecar_set = new or old
+    if sidecar_set is None or (old is not None and new is not None and _asked(old) == _asked(new)):
         return []
-    return [("", one.metadata.name)]
+    return [("", sidecar_set.metadata.name)]
 
 
 def _asked(sidecar_set: SidecarSet) -> tuple[object, ...]:

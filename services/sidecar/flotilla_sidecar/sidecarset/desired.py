@@ -32,7 +32,7 @@ class DesiredSidecars(msgspec.Struct, frozen=True, eq=False):
     selector: Selector
     chosen: Selector | None
     """`updateStrategy.selector`: the pods that may be updated. None: all."""
-    chooses_nobody: bool
+    chooses_none: bool
     """That selector cannot be read."""
     cold: tuple[Sidecar, ...]
     hot: tuple[Sidecar, ...]
@@ -44,7 +44,7 @@ class DesiredSidecars(msgspec.Struct, frozen=True, eq=False):
 
     def chooses(self, labels: Mapping[str, str]) -> bool:
         """Report whether pods with these labels may be updated."""
-        return not self.chooses_nobody and (self.chosen is None or self.chosen.matches(labels))
+        return not self.chooses_none and (self.chosen is None or self.chosen.matches(labels))
 
 
 def desired_sidecars(sidecar_set: SidecarSet) -> DesiredSidecars:
@@ -67,11 +67,11 @@ def _compiled(
 ) -> DesiredSidecars:
     sidecars = _sidecars("spec.containers", containers)
     natives = [sidecar.name for sidecar in _sidecars("spec.initContainers", inits) if sidecar.native]
-    who, chooses_nobody = None, False
+    who, chooses_none = None, False
     try:
         who = _selector("spec.updateStrategy.selector", chosen)
     except ValueError:
-        chooses_nobody = True
+        chooses_none = True
     return DesiredSidecars(
         name=name,
         memo_key=f"sidecarset:{name}",
@@ -79,10 +79,10 @@ def _compiled(
         hash_without_image=without_image,
         selector=_not_empty("spec.selector", _selector("spec.selector", selector)),
         chosen=who,
-        chooses_nobody=chooses_nobody,
+        chooses_none=chooses_none,
         cold=tuple(sidecar for sidecar in sidecars if not sidecar.hot),
         hot=tuple(sidecar for sidecar in sidecars if sidecar.hot),
-        containers=frozenset(one for sidecar in sidecars for one in sidecar.names),
+        containers=frozenset(name for sidecar in sidecars for name in sidecar.names),
         listed=tuple(sorted({*(sidecar.name for sidecar in sidecars), *natives})),
     )
 

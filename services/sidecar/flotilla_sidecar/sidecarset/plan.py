@@ -19,8 +19,7 @@ from flotilla_sidecar.sidecarset.pods import selected_namespaces, sort_pods
 from flotilla_sidecar.sidecarset.revisions import bookkeeping, choose
 from flotilla_sidecar.sidecarset.rollout import plan_rollout
 from flotilla_sidecar.sidecarset.snapshot import SidecarSetSnapshot
-from flotilla_sidecar.sidecarset.status import plan_status
-from flotilla_sidecar.sidecarset.why import explain_progress, explain_unready
+from flotilla_sidecar.sidecarset.status import explain_progress, explain_unready, plan_status
 
 
 def plan(snapshot: SidecarSetSnapshot, now: datetime) -> Plan:

@@ -19,7 +19,7 @@ from flotilla_common.workload.ownership import adopt_orphans, certain
 from flotilla_common.workload.revision_codec import RevisionCodec, RevisionOwner
 from flotilla_common.workload.revisions import RevisionChoice, choose_revisions, own_revisions, surplus_revisions
 from flotilla_sidecar.sidecarset.context import PlanContext
-from flotilla_sidecar.sidecarset.pod_state import pod_state
+from flotilla_sidecar.sidecarset.pods import pod_state
 from flotilla_sidecar.sidecarset.snapshot import SidecarSetSnapshot
 
 DEFAULT_LIMIT = 10
@@ -56,9 +56,9 @@ def bookkeeping(context: PlanContext) -> list[Chain]:
     own = own_revisions(
         context.snapshot.revisions, context.sidecar_set.metadata.uid, _of(context.sidecar_set.metadata.name)
     )
-    loose = [one for one in own if controller_of(one.metadata) is None]
+    loose = [revision for revision in own if controller_of(revision.metadata) is None]
     taken = adopt_orphans(SIDECAR_SET, context.sidecar_set.metadata, REVISION, loose)
-    busy = {one.metadata.name for one in loose}
+    busy = {revision.metadata.name for revision in loose}
     return [*taken, _tag(context, busy), _forget(context, [one for one in own if one.metadata.name not in busy])]
 
 
@@ -106,7 +106,7 @@ def _needed(context: PlanContext, own: Sequence[ControllerRevision]) -> set[str]
     """Return the names of revisions in use: the newest, those in pods and in the status, and the one to be injected."""
     states = [pod_state(pod, context.desired) for pod in context.pods.matching]
     needed = {context.revision_name, context.sidecar_set.status.latest_revision}
-    needed |= {found.revision for found in states if found is not None}
+    needed |= {state.revision for state in states if state is not None}
     return needed | _injected(context.sidecar_set, own)
 
 
@@ -116,4 +116,4 @@ def _injected(sidecar_set: SidecarSet, own: Sequence[ControllerRevision]) -> set
         return set()
     names = {choice.revision_name} if choice.revision_name else set[str]()
     tagged = [one for one in own if one.metadata.labels.get(CUSTOM_VERSION_LABEL) == choice.custom_version]
-    return names | {one.metadata.name for one in tagged[-1:] if choice.custom_version}
+    return names | {revision.metadata.name for revision in tagged[-1:] if choice.custom_version}

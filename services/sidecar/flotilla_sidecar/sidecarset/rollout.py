@@ -17,7 +17,7 @@ from flotilla_common.control.text import named, pods_word
 from flotilla_common.workload.ordering import scatter, sort_by_priority
 from flotilla_common.workload.predicates import default_order_key
 from flotilla_sidecar.sidecarset.context import PlanContext
-from flotilla_sidecar.sidecarset.pod_state import pod_state
+from flotilla_sidecar.sidecarset.pods import pod_state
 from flotilla_sidecar.sidecarset.update import idle_chain, unupgradable_chain, update_chain
 
 ANY_VALUE = "*"
@@ -48,7 +48,7 @@ def plan_rollout(context: PlanContext, builder: PlanBuilder) -> None:
 
 def _let_idle(context: PlanContext, builder: PlanBuilder) -> None:
     due = context.pods.idle_due[:MAX_CHAINS_PER_PASS]
-    builder.stage([idle_chain(context, pod, found) for pod, found in due])
+    builder.stage([idle_chain(context, pod, state) for pod, state in due])
     pods = [pod for pod, _ in due]
     text = f"hot upgrade: the replaced containers of {named(pods)} idle from now on"
     builder.reason(State.PROGRESSING, "Resetting", text, pods)
@@ -68,7 +68,7 @@ def _update(context: PlanContext, builder: PlanBuilder) -> None:
         _explain_limit(context, chosen, builder)
     if chosen.unreadable:
         _explain_unreadable(chosen, builder)
-    _tell_unupgradable(context, builder)
+    _report_unupgradable(context, builder)
 
 
 def _choose(context: PlanContext, ordered: Sequence[Pod]) -> Selection:
@@ -78,10 +78,10 @@ def _choose(context: PlanContext, ordered: Sequence[Pod]) -> Selection:
     """
     chosen = Selection(len(context.pods.restarting))
     for pod in ordered:
-        found = pod_state(pod, context.desired)
-        if len(chosen.chains) == MAX_CHAINS_PER_PASS or found is None:
+        state = pod_state(pod, context.desired)
+        if len(chosen.chains) == MAX_CHAINS_PER_PASS or state is None:
             break
-        if found.ready and chosen.used >= context.targets.max_unavailable:
+        if state.ready and chosen.used >= context.targets.max_unavailable:
             chosen.limited = True
             break
         try:
@@ -92,7 +92,7 @@ def _choose(context: PlanContext, ordered: Sequence[Pod]) -> Selection:
         if not context.disruptions.may(pod, UPDATE):
             continue
         chosen.chains.append(chain)
-        if found.ready:
+        if state.ready:
             chosen.disturbed.append(pod)
             chosen.used += 1
     return chosen
@@ -117,7 +117,7 @@ def _explain_unreadable(chosen: Selection, builder: PlanBuilder) -> None:
     builder.errors.append(("update", text))
 
 
-def _tell_unupgradable(context: PlanContext, builder: PlanBuilder) -> None:
+def _report_unupgradable(context: PlanContext, builder: PlanBuilder) -> None:
     """Emit an event if there are more such pods, or a new spec, but not in each pass of a rollout."""
     pods, metadata = context.pods, context.sidecar_set.metadata
     if pods.unmarked or (pods.unupgradable and context.sidecar_set.status.observed_generation < metadata.generation):
@@ -134,11 +134,11 @@ def update_order(waiting: Sequence[Pod], everyone: Sequence[Pod], strategy: Side
 
 def expanded(terms: Sequence[ScatterTerm], everyone: Sequence[Pod]) -> list[ScatterTerm]:
     """Return the terms with each any-value term replaced by one term per value, in the order of the pods."""
-    found: list[ScatterTerm] = []
+    result: list[ScatterTerm] = []
     for term in terms:
         if term.value != ANY_VALUE:
-            found.append(term)
+            result.append(term)
             continue
         values = (pod.metadata.labels.get(term.key) for pod in everyone)
-        found += [ScatterTerm(key=term.key, value=value) for value in dict.fromkeys(values) if value is not None]
-    return list({(term.key, term.value): term for term in found}.values())
+        result += [ScatterTerm(key=term.key, value=value) for value in dict.fromkeys(values) if value is not None]
+    return list({(term.key, term.value): term for term in result}.values())

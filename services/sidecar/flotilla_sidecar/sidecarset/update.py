@@ -27,12 +27,16 @@ from flotilla_common.api.resources import POD
 from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Chain, Event, Intent
 from flotilla_common.workload.podedit import PodEdit
-from flotilla_sidecar.sidecarset.consistency import Consistency
+from flotilla_sidecar.sidecarset.containers import (
+    Consistency,
+    ContainerPair,
+    container_pair,
+    next_to_work,
+    working_containers,
+)
 from flotilla_sidecar.sidecarset.context import PlanContext
-from flotilla_sidecar.sidecarset.hot_upgrade import ContainerPair, container_pair, next_to_work, working_containers
-from flotilla_sidecar.sidecarset.image_records import last_status, with_last_images
-from flotilla_sidecar.sidecarset.pod_state import PodState
-from flotilla_sidecar.sidecarset.upgradability import set_upgradability
+from flotilla_sidecar.sidecarset.pod_records import last_status, set_upgradability, with_last_images
+from flotilla_sidecar.sidecarset.pods import PodState
 
 NEVER = "0"
 """The version of an idle container, and the alternate version of one that has no predecessor."""
@@ -128,10 +132,10 @@ def update_chain(context: PlanContext, pod: Pod) -> Chain:
     return edit.chain()
 
 
-def idle_chain(context: PlanContext, pod: Pod, found: PodState) -> Chain:
+def idle_chain(context: PlanContext, pod: Pod, state: PodState) -> Chain:
     """Let replaced containers idle. The pod's record of its sidecars stays."""
     change = PodChange(context, pod)
-    change.idle(found.idle_due)
+    change.idle(state.idle_due)
     change.remember_images()
     action, about = "reset of the sidecar container image to empty", ObjectRef.of(POD, pod.metadata)
     return change.edit("replaced sidecars idle").chain(
@@ -151,9 +155,9 @@ def _recorded(context: PlanContext, pod: Pod) -> str:
     """Return the records with the newest one of this SidecarSet. Unreadable records of others are lost already."""
     desired = context.desired
     try:
-        held: Mapping[str, Record] = records(pod.metadata.annotations.get(SIDECAR_SET_HASH, ""))
+        stored: Mapping[str, Record] = records(pod.metadata.annotations.get(SIDECAR_SET_HASH, ""))
     except ValueError:
-        held = {}
+        stored = {}
     record = Record(
         update_timestamp=rfc3339(context.now),
         hash=desired.hash,
@@ -161,4 +165,4 @@ def _recorded(context: PlanContext, pod: Pod) -> str:
         sidecar_list=list(desired.listed),
         controller_revision=context.revision_name,
     )
-    return written({**held, desired.name: record})
+    return written({**stored, desired.name: record})

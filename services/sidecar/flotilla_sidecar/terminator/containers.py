@@ -40,7 +40,7 @@ class Ending(Frozen, dict=True):
     @property
     def mains(self) -> tuple[str, ...]:
         """The names of all other containers."""
-        return tuple(one.name for one in self.pod.spec.containers if one.name not in self.sidecars)
+        return tuple(container.name for container in self.pod.spec.containers if container.name not in self.sidecars)
 
     def completed(self, names: Iterable[str]) -> bool:
         """Report whether all of these have terminated; False while a container of the pod has no status."""
@@ -62,19 +62,21 @@ class Ending(Frozen, dict=True):
     @property
     def killed(self) -> tuple[str, ...]:
         """The sidecars that a node's agent terminates, and whose exit code counts."""
-        found = (one for one in self.pod.spec.containers if _says(one, TERMINATE_ENV))
-        return tuple(one.name for one in found if not _says(one, IGNORE_EXIT_CODE_ENV))
+        return tuple(one.name for one in self._terminated_by_agent if not _says(one, IGNORE_EXIT_CODE_ENV))
 
     @property
     def ignored(self) -> tuple[str, ...]:
         """The sidecars that it terminates, and whose exit code does not count."""
-        found = (one for one in self.pod.spec.containers if _says(one, TERMINATE_ENV))
-        return tuple(one.name for one in found if _says(one, IGNORE_EXIT_CODE_ENV))
+        return tuple(one.name for one in self._terminated_by_agent if _says(one, IGNORE_EXIT_CODE_ENV))
 
     @property
     def replaced(self) -> dict[str, str]:
         """The sidecars that end by getting another image, with that image."""
-        return {one.name: image for one in self.pod.spec.containers if (image := image_of(one))}
+        return {container.name: image for container in self.pod.spec.containers if (image := image_of(container))}
+
+    @property
+    def _terminated_by_agent(self) -> list[Container]:
+        return [container for container in self.pod.spec.containers if _says(container, TERMINATE_ENV)]
 
     @struct_cached_property
     def _statuses(self) -> dict[str, ContainerStatus]:

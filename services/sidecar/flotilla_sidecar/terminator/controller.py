@@ -55,13 +55,13 @@ class Gatherer:
     def gather(self, key: Key, memory: Memory) -> EndingSnapshot | None:
         """Return the pod, its node and its request; None when there is nothing to terminate."""
         pod = self._pods.get(*key)
-        found = None if pod is None else Ending(pod=pod)
-        if found is None or not found.interesting:
+        ending = None if pod is None else Ending(pod=pod)
+        if ending is None or not ending.interesting:
             return None
         return EndingSnapshot(
-            ending=found,
-            node=self._nodes.get("", found.pod.spec.node_name),
-            request=self._requests.get(key[0], request_name(found.pod.metadata.uid)),
+            ending=ending,
+            node=self._nodes.get("", ending.pod.spec.node_name),
+            request=self._requests.get(key[0], request_name(ending.pod.metadata.uid)),
         )
 
     def of_node(self, old: Node | None, new: Node | None) -> list[Key]:

@@ -69,12 +69,12 @@ def _is_virtual(node: Node) -> bool:
 
 def _virtual(ending: Ending) -> Plan:
     """Change the images of the remaining sidecars. The event is emitted even if they have these images already."""
-    images = {one.name: one.image for one in ending.pod.spec.containers}
+    images = {container.name: container.image for container in ending.pod.spec.containers}
     left = {name: ending.replaced[name] for name in ending.running(ending.replaced)}
     changed = [{"name": name, "image": image} for name, image in left.items() if images[name] != image]
     if not left:
         return Plan()
-    event = Event(_EVENT, _told(left, "in-place update"))
+    event = Event(_EVENT, _message(left, "in-place update"))
     if not changed:
         return Plan(events=(event,))
     body: Json = {"spec": {"containers": changed}}
@@ -137,7 +137,7 @@ def _request(snapshot: EndingSnapshot, names: Iterable[str]) -> Iterator[Action]
             "strategy": {"forceRecreate": True, "failurePolicy": IGNORE},
         },
     }
-    event = Event(_EVENT, _told(left, "crr"))
+    event = Event(_EVENT, _message(left, "crr"))
     yield create_of(
         RECREATE_REQUEST,
         body,
@@ -169,7 +169,7 @@ def _final(ending: Ending, now: datetime) -> Action:
     )
 
 
-def _told(names: Iterable[str], how: str) -> str:
+def _message(names: Iterable[str], how: str) -> str:
     return f"Try to terminate sidecar [{' '.join(names)}] using {how}"
 
 

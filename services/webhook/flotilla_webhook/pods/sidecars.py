@@ -15,7 +15,7 @@ from flotilla_common.api.documents import Json, member, strings, text
 from flotilla_common.api.errors import ApiError, found_or_none
 from flotilla_common.api.keys import CUSTOM_VERSION_LABEL, SIDECAR_SET_NAME_LABEL
 from flotilla_common.api.kinds.sidecarset.admission import convert
-from flotilla_common.api.kinds.sidecarset.matching import Reach, without_bases
+from flotilla_common.api.kinds.sidecarset.matching import PodMatcher, without_bases
 from flotilla_common.api.kinds.sidecarset.revisions import restored
 from flotilla_common.api.kinds.sidecarset.types import PARTIAL, SIDECAR_SET, RevisionChoice, SidecarSet
 from flotilla_common.api.meta import IntOrString, LabelSelector, metadata_of, rfc3339
@@ -40,7 +40,7 @@ class StoredSidecarSet(msgspec.Struct, frozen=True):
 
     typed: SidecarSet
     document: Json
-    reach: Reach | None
+    matcher: PodMatcher | None
     """The matching rules; None if the selector cannot be parsed."""
     rules: tuple[PodRule, ...]
     """The rules of the pods that it matches."""
@@ -110,13 +110,13 @@ class Sidecars:
         for one in await self._stored():
             if one.typed.spec.injection_strategy.paused:
                 continue
-            if one.reach is None:
+            if one.matcher is None:
                 raise ValueError(f"the selector of SidecarSet {one.typed.metadata.name} cannot be read")
-            if not one.reach.may_select(labels, namespace):
+            if not one.matcher.may_select(labels, namespace):
                 continue
-            if one.reach.namespaces is not None and namespace_labels is None:
+            if one.matcher.namespaces is not None and namespace_labels is None:
                 namespace_labels = await self._labels_of(namespace)
-            if one.reach.includes(namespace_labels or {}):
+            if one.matcher.includes(namespace_labels or {}):
                 found[one.typed.metadata.name] = one
         return [found[one.metadata.name] for one in without_bases(known.typed for known in found.values())]
 
@@ -162,19 +162,19 @@ def read_stored(item: msgspec.Raw) -> StoredSidecarSet | None:
         _log.warning("cannot read a SidecarSet", error=str(fault))
         return None
     try:
-        reach = Reach.of(typed)
+        matcher = PodMatcher.of(typed)
     except ValueError:
-        reach = None
-    return StoredSidecarSet(typed, msgspec.json.decode(item), reach, tuple(_rules_of(typed, reach)))
+        matcher = None
+    return StoredSidecarSet(typed, msgspec.json.decode(item), matcher, tuple(_rules_of(typed, matcher)))
 
 
-def _rules_of(typed: SidecarSet, reach: Reach | None) -> Iterator[PodRule]:
-    if typed.spec.injection_strategy.paused or reach is None or reach.selector is None or reach.unreadable:
+def _rules_of(typed: SidecarSet, matcher: PodMatcher | None) -> Iterator[PodRule]:
+    if typed.spec.injection_strategy.paused or matcher is None or matcher.selector is None or matcher.unreadable:
         return
     why, expression = f"SidecarSet {typed.metadata.name}", labels_match(typed.spec.selector or LabelSelector())
-    if reach.pinned is not None:
-        yield from (PodRule(why, expression, namespace) for namespace in sorted(reach.pinned))
-    elif reach.namespaces is not None:
+    if matcher.pinned is not None:
+        yield from (PodRule(why, expression, namespace) for namespace in sorted(matcher.pinned))
+    elif matcher.namespaces is not None:
         labels = msgspec.json.encode(typed.spec.namespace_selector, order="sorted").decode()
         yield PodRule(why, expression, namespace_labels=labels)
     else:

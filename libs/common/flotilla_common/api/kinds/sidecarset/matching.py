@@ -12,7 +12,7 @@ from flotilla_common.api.webhooks import NAMESPACE_NAME
 _NOTHING = LabelSelector()
 
 
-class Reach(msgspec.Struct, frozen=True):
+class PodMatcher(msgspec.Struct, frozen=True):
     """The compiled selectors of a SidecarSet."""
 
     selector: Selector | None
@@ -25,7 +25,7 @@ class Reach(msgspec.Struct, frozen=True):
     """True if the selector of namespaces is invalid, so that it selects none."""
 
     @classmethod
-    def of(cls, sidecar_set: SidecarSet) -> "Reach":
+    def of(cls, sidecar_set: SidecarSet) -> "PodMatcher":
         """Compile the selectors. Raises ValueError for an invalid selector of pods."""
         spec = sidecar_set.spec
         selector = Selector.compile(spec.selector or _NOTHING)
