@@ -13,7 +13,7 @@ from flotilla_common.api.kinds.persistentpodstate.whitelist import CustomWorkloa
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.customkinds import READ_SECONDS, CustomKinds
 from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
-from flotilla_statefulset.persistentpodstate.workloads import NumberedWorkload
+from flotilla_statefulset.persistentpodstate.snapshot import NumberedWorkload
 from tests.support.fake_clock import FakeClock
 
 KIND = ("games.io", "GameSet")

@@ -21,7 +21,7 @@ from flotilla_common.model.store import spec_of
 from flotilla_common.model.writes import patched
 from flotilla_statefulset.persistentpodstate.controller import BUILT_IN_SETS, CONTROLLER, NODES, PODS, SETS, STATES
 from flotilla_statefulset.persistentpodstate.plan import plan
-from flotilla_statefulset.persistentpodstate.workloads import BuiltInStatefulSet
+from flotilla_statefulset.persistentpodstate.snapshot import BuiltInStatefulSet
 from tests.support.controller_context import FakeContext
 from tests.testkit.documents import Json
 

@@ -25,10 +25,11 @@ from flotilla_common.control.watches import Trigger, Watch
 from flotilla_common.mirror.table import Table
 from flotilla_statefulset.persistentpodstate.generate import asking_among, asks
 from flotilla_statefulset.persistentpodstate.plan import plan
-from flotilla_statefulset.persistentpodstate.snapshot import ConfirmedRead, StateSnapshot
-from flotilla_statefulset.persistentpodstate.workloads import (
+from flotilla_statefulset.persistentpodstate.snapshot import (
     BuiltInStatefulSet,
+    ConfirmedRead,
     NumberedWorkload,
+    StateSnapshot,
     Workload,
     workload_of,
 )
@@ -117,7 +118,7 @@ class Gatherer:
         if state is not None:
             return self._with_target(snapshot, state)
         self._confirm_reads.forget(key)
-        if not any(asks(one.metadata) for one in namesakes):
+        if not any(asks(workload.metadata) for workload in namesakes):
             return None
         return msgspec.structs.replace(snapshot, rival=self._rival(key, namesakes))
 
@@ -138,16 +139,16 @@ class Gatherer:
         return {**self._own, **dict(self._custom.tables())}
 
     def _namesakes(self, key: Key) -> list[Workload]:
-        found = ((resource, table.get(*key)) for resource, table in self._tables().items())
-        return [self._workload(resource, obj) for resource, obj in found if obj is not None]
+        namesakes = ((resource, table.get(*key)) for resource, table in self._tables().items())
+        return [self._workload(resource, obj) for resource, obj in namesakes if obj is not None]
 
     def _workload(self, resource: Resource, obj: Object) -> Workload:
         return workload_of(resource, obj, self._context.gates)
 
     def _rival(self, key: Key, namesakes: Sequence[Workload]) -> str:
         """Return the name of another PersistentPodState for the namesake that would get this one; else ""."""
-        for one in asking_among(namesakes)[:1]:
-            for other in self._states.by_index(TARGET, (key[0], *one.reference.identity)):
+        for workload in asking_among(namesakes)[:1]:
+            for other in self._states.by_index(TARGET, (key[0], *workload.reference.identity)):
                 return other.metadata.name
         return ""
 
@@ -165,12 +166,12 @@ class Gatherer:
     ) -> ConfirmedRead | None:
         """Read the workload from the apiserver if its state is about to cause a deletion."""
         controller = controller_of(state.metadata)
-        for one in snapshot.namesakes:
-            if controller is not None and one.metadata.uid == controller.uid and not asks(one.metadata):
-                return self._confirm_reads.of(state, one.resource, one.metadata.name)
+        for workload in snapshot.namesakes:
+            if controller is not None and workload.metadata.uid == controller.uid and not asks(workload.metadata):
+                return self._confirm_reads.of(state, workload.resource, workload.metadata.name)
         if target is None and not unfollowed and state.status.pod_states:
             group, kind, name = state.spec.target_ref.identity
-            resource = next(one for one in self._tables() if (one.group, one.kind) == (group, kind))
+            resource = next(known for known in self._tables() if (known.group, known.kind) == (group, kind))
             return self._confirm_reads.of(state, resource, name)
         self._confirm_reads.forget((snapshot.namespace, snapshot.name))
         return None
@@ -185,9 +186,9 @@ class Gatherer:
 
     def _configured(self) -> list[CustomWorkload]:
         """Return the kinds that the ConfigMap names; none if it is unreadable, which admission reports."""
-        found = self._configurations.get(self._context.settings.namespace, CONFIGURATION)
+        configuration = self._configurations.get(self._context.settings.namespace, CONFIGURATION)
         try:
-            return custom_workloads({} if found is None else found.data)
+            return custom_workloads({} if configuration is None else configuration.data)
         except ValueError:
             return []
 
@@ -204,9 +205,9 @@ class Gatherer:
             return []
         key = obj.metadata.key
         target = (key[0], resource.group, resource.kind, key[1])
-        found = [state.metadata.key for state in self._states.by_index(TARGET, target)]
-        asked = any(asks(one.metadata) for one in (old, new) if one is not None)
-        return [*found, key] if asked or self._states.get(*key) is not None else found
+        states = [state.metadata.key for state in self._states.by_index(TARGET, target)]
+        asked = any(asks(obj.metadata) for obj in (old, new) if obj is not None)
+        return [*states, key] if asked or self._states.get(*key) is not None else states
 
     def of_rival(self, old: PersistentPodState | None, new: PersistentPodState | None) -> list[Key]:
         """Return the workloads that the states target: such a state keeps a workload from getting its own."""

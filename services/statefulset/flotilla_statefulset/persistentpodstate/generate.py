@@ -20,8 +20,7 @@ from flotilla_common.api.meta import ObjectMeta, controller_of
 from flotilla_common.control.plan import Create, Intent, Json, Patch, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import create_of, delete_of, patch_of
-from flotilla_statefulset.persistentpodstate.snapshot import StateSnapshot
-from flotilla_statefulset.persistentpodstate.workloads import Workload
+from flotilla_statefulset.persistentpodstate.snapshot import StateSnapshot, Workload
 
 AUTO = "kruise.io/auto-generate-persistent-pod-state"
 REQUIRED = "kruise.io/required-persistent-topology"
@@ -99,9 +98,9 @@ def _owner(snapshot: StateSnapshot, asking: Sequence[Workload]) -> Workload | No
         return asking[0] if asking else None
     controller = controller_of(state.metadata)
     if controller is not None:
-        return next((one for one in snapshot.namesakes if one.metadata.uid == controller.uid), None)
+        return next((workload for workload in snapshot.namesakes if workload.metadata.uid == controller.uid), None)
     target = state.spec.target_ref.identity
-    return next((one for one in snapshot.namesakes if one.reference.identity == target), None)
+    return next((workload for workload in snapshot.namesakes if workload.reference.identity == target), None)
 
 
 def _create(snapshot: StateSnapshot, owner: Workload, builder: PlanBuilder) -> bool:

@@ -25,8 +25,7 @@ from flotilla_common.control.writes import status_patch
 from flotilla_common.workload.causes import Around, explain_pods
 from flotilla_statefulset.ordinals import Ordinals
 from flotilla_statefulset.persistentpodstate.generate import generate
-from flotilla_statefulset.persistentpodstate.snapshot import StateSnapshot
-from flotilla_statefulset.persistentpodstate.workloads import Workload, called
+from flotilla_statefulset.persistentpodstate.snapshot import StateSnapshot, Workload, called
 
 
 class Records(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,29 +45,29 @@ def plan(snapshot: StateSnapshot, now: datetime) -> Plan:
         return builder.plan()
     if generate(snapshot, builder) or state is None:
         return builder.plan()
-    remembered = _remembered(snapshot, state, now, builder)
-    if remembered is None:
+    desired = _desired(snapshot, state, now, builder)
+    if desired is None:
         return builder.plan()
-    status = PersistentPodStateStatus(observed_generation=state.metadata.generation, pod_states=remembered)
+    status = PersistentPodStateStatus(observed_generation=state.metadata.generation, pod_states=desired)
     return builder.plan(
         # The apiserver's answer about a workload is valid for this version of the object.
         status=status_patch(PERSISTENT_POD_STATE, state.metadata, state.status, status, on_version=True),
         urgent_status=state.status.observed_generation != state.metadata.generation,
-        numbers={"recorded": len(remembered)},
+        numbers={"recorded": len(desired)},
     )
 
 
-def _remembered(
+def _desired(
     snapshot: StateSnapshot, state: PersistentPodState, now: datetime, builder: PlanBuilder
 ) -> dict[str, PodState] | None:
     """Return the desired records; None while they cannot be determined."""
-    held, what = state.status.pod_states, called(state.spec.target_ref)
+    recorded, what = state.status.pod_states, called(state.spec.target_ref)
     if snapshot.unfollowed:
         text = f"the records are kept: {snapshot.unfollowed}"
         builder.reason(State.STUCK, "TargetNotFollowed", text)
         return None
     if snapshot.target is None:
-        if held and (snapshot.confirmed_read is None or snapshot.confirmed_read.found is not None):
+        if recorded and (snapshot.confirmed_read is None or snapshot.confirmed_read.found is not None):
             text = f"the records are kept: checking whether {what} is gone"
             builder.reason(State.PROGRESSING, "ReadingTarget", text)
             return None
@@ -77,30 +76,30 @@ def _remembered(
     if snapshot.target.terminating:
         builder.reason(State.WAITING, "TargetTerminating", f"{what} is being deleted; recording has stopped")
         return {}
-    found = records(snapshot, held, state.spec)
-    _explain(snapshot, state, found, now, builder)
-    return found.states
+    records = desired_records(snapshot, recorded, state.spec)
+    _explain(snapshot, state, records, now, builder)
+    return records.states
 
 
 def _explain(
-    snapshot: StateSnapshot, state: PersistentPodState, found: Records, now: datetime, builder: PlanBuilder
+    snapshot: StateSnapshot, state: PersistentPodState, records: Records, now: datetime, builder: PlanBuilder
 ) -> None:
-    if found.states:
-        names = sorted(found.states)
+    if records.states:
+        names = sorted(records.states)
         builder.reason(State.DONE, "Recorded", f"{pods_word(len(names))} recorded: {named(names)}", names)
-    if dropped := sorted(state.status.pod_states.keys() - found.states.keys()):
+    if dropped := sorted(state.status.pod_states.keys() - records.states.keys()):
         text = f"removing records of pods that are no longer wanted: {named(dropped)}"
         builder.reason(State.PROGRESSING, "Dropped", text, dropped)
-    if found.not_ready:
-        text = f"not recorded until they are ready: {named(found.not_ready)}"
-        builder.reason(State.WAITING, "WaitingForReady", text, found.not_ready)
-        explain_pods(builder, (pod for pod in snapshot.pods if pod.metadata.name in found.not_ready), Around(now=now))
-    for pod, node in sorted(found.unknown_nodes.items())[:1]:
-        others = named(sorted(found.unknown_nodes))
+    if records.not_ready:
+        text = f"not recorded until they are ready: {named(records.not_ready)}"
+        builder.reason(State.WAITING, "WaitingForReady", text, records.not_ready)
+        explain_pods(builder, (pod for pod in snapshot.pods if pod.metadata.name in records.not_ready), Around(now=now))
+    for pod, node in sorted(records.unknown_nodes.items())[:1]:
+        others = named(sorted(records.unknown_nodes))
         text = f"not updated: {others}; {pod} runs on node {node}, which does not exist"
         builder.reason(State.WAITING, "NodeUnknown", text)
-    if found.unlabelled:
-        keys, pods = ", ".join(topology_keys(state.spec)), named(found.unlabelled)
+    if records.unlabelled:
+        keys, pods = ", ".join(topology_keys(state.spec)), named(records.unlabelled)
         text = f"not bound to a topology: {pods}; their nodes lack the label {keys}"
         builder.reason(State.STUCK, "LabelsMissing", text)
     if state.spec.persistent_pod_state_retention_policy == KEEPS_ALL:
@@ -111,13 +110,13 @@ def _explain(
 KEEPS_ALL = "WhenDeleted"
 
 
-def records(snapshot: StateSnapshot, held: Mapping[str, PodState], spec: PersistentPodStateSpec) -> Records:
+def desired_records(snapshot: StateSnapshot, recorded: Mapping[str, PodState], spec: PersistentPodStateSpec) -> Records:
     """Return the records of the target's pods, given the previous ones."""
     target = snapshot.target
     assert target is not None, "without a workload there are no records"
     pods = [pod for pod in snapshot.pods if pod.active] if len(target.ordinals) else []
     names = {pod.metadata.name for pod in pods}
-    states = dict(_kept(held, target, spec, names))
+    states = dict(_kept(recorded, target, spec, names))
     ready = [pod for pod in pods if pod.ready and pod.spec.node_name]
     for pod in ready:
         node = snapshot.nodes.get(pod.spec.node_name)
@@ -154,11 +153,11 @@ def _of(values: Mapping[str, str], keys: Iterable[str]) -> dict[str, str]:
 
 
 def _kept(
-    held: Mapping[str, PodState], target: Workload, spec: PersistentPodStateSpec, pods: Collection[str]
+    recorded: Mapping[str, PodState], target: Workload, spec: PersistentPodStateSpec, pods: Collection[str]
 ) -> Iterable[tuple[str, PodState]]:
     """Yield the records that stay: a record outlives its pod while the workload has a place of that ordinal."""
     keeps_all = spec.persistent_pod_state_retention_policy == KEEPS_ALL
-    for name, state in held.items():
+    for name, state in recorded.items():
         if keeps_all or name in pods or _is_wanted(name, target.ordinals):
             yield name, state
 
