@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Patch, PatchType, Plan
 from tests.testkit.documents import Json
 from tests.unit.ephemeraljob.world import BROKEN, DONE, FINALIZER, NOW, RUNS, World, container, marked
@@ -46,32 +47,32 @@ def test_a_template_cannot_forge_the_mark():
 )
 def test_7_a_container_is_known_by_name_and_uid(held: Json):
     world = World(pods=1)
-    world.edit("p1", {"spec": {"ephemeralContainers": [held]}})
+    world.edit_pod("p1", {"spec": {"ephemeralContainers": [held]}})
     assert {reason.code for reason in world.settle().reasons} == {"MatchedEmpty", "Conflicts"}
-    assert world.batches == []
+    assert world.injections == []
 
 
 def test_a_container_of_the_job_under_another_name_is_none_of_the_template():
     world = World(pods=1)
-    world.edit("p1", {"spec": {"ephemeralContainers": [marked("older")]}})
+    world.edit_pod("p1", {"spec": {"ephemeralContainers": [marked("older")]}})
     world.settle()
-    assert [one["name"] for one in world.pods["p1"]["spec"]["ephemeralContainers"]] == ["older", "dbg"]
+    assert sorted(one["name"] for one in world.pods["p1"]["spec"]["ephemeralContainers"]) == ["dbg", "older"]
 
 
 def test_a_pod_of_which_nothing_was_heard_is_not_injected_again():
     world = World(pods=2)
     world.lagging = {"p1"}
-    world.edit("p1", {"spec": {"ephemeralContainers": [marked()]}})  # by an earlier holder of the shard
-    world.once()
-    assert (world.conflicts, world.batches) == (1, [["p1"]])
+    world.edit_pod("p1", {"spec": {"ephemeralContainers": [marked()]}})  # by an earlier holder of the shard
+    world.reconcile()
+    assert (world.conflicts, world.injections) == (1, [["p1"]])
     world.settle()
-    assert (world.injected(), world.batches) == (["p1"], [["p1"]])
+    assert (world.injected(), world.injections) == (["p1"], [["p1"]])
 
 
 def test_a_container_that_a_user_has_just_put_there_is_left_alone():
     world = World(pods=1)
     world.lagging = {"p1"}
-    world.edit("p1", {"spec": {"ephemeralContainers": [container(image="mine")]}})
+    world.edit_pod("p1", {"spec": {"ephemeralContainers": [container(image="mine")]}})
     world.settle()
     assert (world.injected(), world.counts()[0]) == ([], 0)
 
@@ -87,26 +88,26 @@ def test_a_namesake_of_the_pod_is_another_pod():
 def test_a_refusal_ends_the_pass_and_one_pod_is_tried_next():
     world = World(parallelism=5)
     world.refusals = {"p2": "targetContainerName: Not found"}
-    made = world.once()
-    assert world.batches == [["p1"], ["p2", "p3"]]
+    made = world.reconcile()
+    assert world.injections == [["p1"], ["p2", "p3"]]
     event = actions(made)[1].on_failure
     assert event is not None
     assert (event.warning, event.reason) == (True, "CreateFailed")
     assert event.text("no") == "failed to create ephemeral container in pod ns/p2: no"
-    world.once()
-    assert world.batches[2:] == [["p2"]]
+    world.reconcile()
+    assert world.injections[2:] == [["p2"]]
     assert world.status().start_time is not None
     world.refusals = {}
-    world.once()
-    assert world.batches[3:] == [["p2"]]
+    world.reconcile()
+    assert world.injections[3:] == [["p2"]]
     world.settle()
-    assert world.batches[4:] == [["p4", "p5"]]
+    assert world.injections[4:] == [["p4", "p5"]]
 
 
 def test_only_so_many_in_one_pass():
     world = World(pods=200, parallelism=200)
-    world.once()
-    assert sum(map(len, world.batches)) == 128
+    world.reconcile()
+    assert sum(map(len, world.injections)) == 128
     world.settle()
     assert len(world.injected()) == 200
 
@@ -120,7 +121,7 @@ def test_what_it_costs():
         world.settle()
         world.kubelet(f"p{number}", state=DONE)
     world.settle()
-    assert [len(batch) for batch in world.batches] == [1] * 10
+    assert [len(batch) for batch in world.injections] == [1] * 10
     assert world.status().phase == "Succeeded"
     assert world.statuses <= 2 * 10 + 1, "one when it starts, one when each runs, one when each is done"
 
@@ -137,7 +138,7 @@ def test_the_finalizer_comes_before_the_first_container():
     world.settle()
     assert world.injected() == ["p1"]
     world.change(meta={"deletionTimestamp": "2026-03-01T12:00:00Z"})
-    world.once()
+    world.reconcile()
     assert world.jobs["j"]["metadata"]["finalizers"] == ["mine"]
     assert world.settle().stages == ()
 
@@ -146,7 +147,7 @@ def test_the_finalizer_comes_before_the_first_container():
 def test_a_template_without_containers(pods: int):
     world = World(pods=pods, containers=[], activeDeadlineSeconds=60)
     assert "InvalidSpec" in {reason.code for reason in world.settle().reasons}
-    assert (world.status().phase, world.counts()[0], world.batches) == ("Error", pods, [])
+    assert (world.status().phase, world.counts()[0], world.injections) == ("Error", pods, [])
     assert world.conditions()["JobError"] == "Error"
     assert world.status().completion_time is None
     world.later(60)
@@ -156,14 +157,14 @@ def test_a_template_without_containers(pods: int):
 
 def test_a_selector_that_cannot_be_read():
     world = World(selector={"matchLabels": {"-": "x"}})
-    made = world.once()
+    made = world.reconcile()
     ((_, problem),) = made.errors
     assert problem.startswith("matchLabels[-]: ")
     (reason,) = made.reasons
     assert (reason.code, reason.message) == ("InvalidSpec", f"the selector cannot be read: {problem}")
     assert (made.status, made.stages) == (None, ())
     world.change(meta={"deletionTimestamp": "2026-03-01T12:00:00Z"})
-    world.once()
+    world.reconcile()
     assert "j" not in world.jobs
 
 
@@ -174,7 +175,7 @@ def test_4_nothing_is_injected_when_the_deadline_strikes():
     assert start is not None
     assert world.plan().wake_at == start + timedelta(seconds=30)
     world.change(parallelism=5)
-    world.now = start + timedelta(seconds=30)
+    world.clock.time = start + timedelta(seconds=30)
     world.settle()
     assert (world.injected(), world.status().phase) == ([], "Failed")
 
@@ -201,8 +202,8 @@ def test_an_empty_selector_matches_all():
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_pods_that_are_over_or_leave_are_no_targets(phase: str):
     world = World(pods=3)
-    world.edit("p1", {"status": {"phase": phase}})
-    world.edit("p2", {"metadata": {"deletionTimestamp": "2026-03-01T12:00:00Z"}})
+    world.edit_pod("p1", {"status": {"phase": phase}})
+    world.edit_pod("p2", {"metadata": {"deletionTimestamp": "2026-03-01T12:00:00Z"}})
     world.settle()
     assert (world.injected(), world.counts()[0]) == (["p3"], 1)
 
@@ -228,7 +229,7 @@ def test_a_condition_keeps_its_times_until_it_says_something_else():
     assert made.status is None
     world.pod("p1")
     world.settle()
-    world.remove("p1")
+    world.vanish(POD, "p1")
     world.later(100)
     assert world.status().conditions == first
     world.pod("p2")
@@ -286,7 +287,7 @@ def test_counts_that_fall_to_zero_are_written():
     world.settle()
     world.kubelet("p1", state=RUNS)
     world.settle()
-    world.remove("p1")
+    world.vanish(POD, "p1")
     world.settle()
     counts = ("match", "running", "succeeded", "failed", "waiting")
     assert [world.jobs["j"]["status"][name] for name in counts] == [0] * 5

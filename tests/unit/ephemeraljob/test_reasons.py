@@ -62,7 +62,7 @@ def no_replicas() -> World:
 def conflict() -> World:
     world = World(2)
     for name in world.pods:
-        world.edit(name, {"spec": {"ephemeralContainers": [container()]}})
+        world.edit_pod(name, {"spec": {"ephemeralContainers": [container()]}})
     return world
 
 
@@ -88,7 +88,7 @@ def unscheduled() -> World:
     world = World(0)
     world.pod("p1", phase="Pending")
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes fit"}
-    world.edit("p1", {"spec": {"nodeName": None}, "status": {"conditions": [condition]}})
+    world.edit_pod("p1", {"spec": {"nodeName": None}, "status": {"conditions": [condition]}})
     world.settle()
     return world
 
@@ -96,7 +96,7 @@ def unscheduled() -> World:
 def not_scheduled_yet() -> World:
     world = World(0)
     world.pod("p1", phase="Pending")
-    world.edit("p1", {"spec": {"nodeName": None}})
+    world.edit_pod("p1", {"spec": {"nodeName": None}})
     world.settle()
     return world
 
@@ -118,7 +118,7 @@ def killed() -> World:
     ]
     for number, end in enumerate(ends, 1):
         status = {"name": "dbg", "state": {"terminated": end}}
-        world.edit(f"p{number}", {"status": {"ephemeralContainerStatuses": [status]}})
+        world.edit_pod(f"p{number}", {"status": {"ephemeralContainerStatuses": [status]}})
     return world
 
 

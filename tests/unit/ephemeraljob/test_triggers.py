@@ -8,6 +8,7 @@ import pytest
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import merge
 from flotilla_common.api.kinds.ephemeraljob.types import EphemeralJob
+from flotilla_common.api.resources import POD
 from flotilla_common.control.keystate import Memory
 from flotilla_jobs.ephemeraljob.controller import JOBS, PODS, is_chosen
 from tests.testkit.documents import Json
@@ -63,7 +64,7 @@ RUNNING = {"name": "dbg", "state": STATES[RUNS]}
 )
 def test_changes_of_a_pod(world: World, patch: Json, expected: set[str]):
     world.context.woken.clear()
-    world.edit("p1", patch)
+    world.edit_pod("p1", patch)
     assert woken(world) == expected
 
 
@@ -73,7 +74,7 @@ def test_pods_that_come_and_go(world: World, app: str, expected: set[str]):
     world.pod("new", app=app)
     assert woken(world) == expected
     world.context.woken.clear()
-    world.remove("new")
+    world.vanish(POD, "new")
     assert woken(world) == expected
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flotilla_common.api.kinds.ephemeraljob.types import FAILED
+from flotilla_common.api.resources import POD
 from flotilla_jobs.ephemeraljob.inject import parallelism_of
 from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot
 from flotilla_jobs.ephemeraljob.targets import TargetPods
@@ -44,7 +45,7 @@ def _tell(world: World, pod: str, name: str, state: str) -> None:
 
 def _come_or_go(world: World, pod: str) -> None:
     if pod in world.pods:
-        world.remove(pod)
+        world.vanish(POD, pod)
     else:
         world.pod(pod, age=int(pod[1:]))
 
@@ -52,18 +53,18 @@ def _come_or_go(world: World, pod: str) -> None:
 def _relabel(world: World, pod: str) -> None:
     if pod in world.pods:
         matches = world.pods[pod]["metadata"]["labels"]["app"] == "web"
-        world.edit(pod, {"metadata": {"labels": {"app": "db" if matches else "web"}}})
+        world.edit_pod(pod, {"metadata": {"labels": {"app": "db" if matches else "web"}}})
 
 
 def _finish(world: World, pod: str) -> None:
     if pod in world.pods:
-        world.edit(pod, {"status": {"phase": "Failed"}})
+        world.edit_pod(pod, {"status": {"phase": "Failed"}})
 
 
 def _foreign(world: World, pod: str) -> None:
     """Let another client take a name of the template."""
     if pod in world.pods and not world.pods[pod]["spec"]["ephemeralContainers"]:
-        world.edit(pod, {"spec": {"ephemeralContainers": [container("a", image="mine")]}})
+        world.edit_pod(pod, {"spec": {"ephemeralContainers": [container("a", image="mine")]}})
 
 
 def _lag(world: World, pod: str) -> None:
@@ -106,7 +107,7 @@ def seen(world: World) -> tuple[EphemeralJobSnapshot, TargetPods]:
 def passed(world: World) -> None:
     """Run one pass, and check its invariants."""
     before = set(world.injected())
-    world.once()
+    world.reconcile()
     new = set(world.injected()) - before
     snapshot, targets = seen(world)
     for name in new:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from flotilla_common.api.resources import POD
 from tests.unit.ephemeraljob.world import BROKEN, DONE, RUNS, World, container, marked
 
 ALL = ("p1", "p2", "p3", "p4", "p5")
@@ -18,7 +19,7 @@ def ended(world: World) -> bool:
 def test_1_one_after_the_other():
     world = World(replicas=3, parallelism=1)
     for number, pod in enumerate(ALL[:3], 1):
-        assert "Injecting" in {reason.code for reason in world.once().reasons}
+        assert "Injecting" in {reason.code for reason in world.reconcile().reasons}
         world.settle()
         assert world.injected() == list(ALL[:number])
         assert world.status().phase == "Unknown"
@@ -35,7 +36,7 @@ def test_2_all_at_once():
     world = World(parallelism=5)
     world.settle()
     assert world.injected() == list(ALL)
-    assert world.batches == [["p1"], ["p2", "p3"], ["p4", "p5"]]
+    assert world.injections == [["p1"], ["p2", "p3"], ["p4", "p5"]]
 
 
 @pytest.mark.parametrize(("parallelism", "injected"), [(None, ["p1"]), (0, []), (-1, []), (2, ["p1", "p2"])])
@@ -121,10 +122,10 @@ def test_9_containers_that_run_for_ever():
 
 def test_10_a_container_of_another_job_has_the_name():
     world = World(pods=2, replicas=1)
-    world.edit("p1", {"spec": {"ephemeralContainers": [marked(uid="other")]}})
+    world.edit_pod("p1", {"spec": {"ephemeralContainers": [marked(uid="other")]}})
     assert {"Conflicts", "Running"} == codes(world)
     assert (world.injected(), world.counts()[0]) == (["p2"], 1)
-    world.remove("p2")
+    world.vanish(POD, "p2")
     assert {"Conflicts", "MatchedEmpty"} == codes(world)
     assert (world.counts()[0], world.status().phase) == (0, "Waiting")
 
@@ -195,7 +196,7 @@ def test_17_the_next_pod_moves_up():
     world.kubelet("p1", state=DONE)
     world.settle()
     assert world.counts() == (3, 0, 1, 0, 0)
-    world.remove("p1")
+    world.vanish(POD, "p1")
     world.settle()
     assert (world.counts(), world.injected()) == ((3, 0, 0, 0, 0), ["p2", "p3", "p4"])
 
@@ -225,7 +226,7 @@ def test_20_deleted_while_containers_run(pods: int):
     world = World(pods=pods)
     world.settle()
     world.change(meta={"deletionTimestamp": "2026-03-01T12:00:00Z"})
-    made = world.once()
+    made = world.reconcile()
     assert [reason.code for reason in made.reasons] == ["Terminating"]
     assert "j" not in world.jobs
     assert world.injected() == ["p1"][:pods]
@@ -235,7 +236,7 @@ def test_21_the_same_job_again():
     world = World(replicas=2, pods=2)
     world.settle()
     world.change(meta={"deletionTimestamp": "2026-03-01T12:00:00Z"})
-    world.once()
+    world.reconcile()
     world.job(replicas=2)
     world.change(meta={"uid": "uid-second"})
     assert "Conflicts" in codes(world)
@@ -260,9 +261,9 @@ def test_24_nothing_but_the_injection_is_ever_written_to_a_pod():
     world.settle()
     world.kubelet("p1", state=RUNS)
     world.settle()
-    world.edit("p1", {"spec": {"containers": [{"name": "main", "image": "web:2"}]}})
+    world.edit_pod("p1", {"spec": {"containers": [{"name": "main", "image": "web:2"}]}})
     world.settle()
-    assert world.batches == [["p1"]]
+    assert world.injections == [["p1"]]
 
 
 def test_25_replicas_are_raised():

@@ -65,11 +65,11 @@ def test_who_hears_of_an_object() -> None:
     world = World()
     world.distribute()
     world.context.woken.clear()
-    world.put("a", secret())
-    world.put("a", secret(data={"k": "eA=="}))
-    world.remove("a")
+    world.store("a", secret())
+    world.store("a", secret(data={"k": "eA=="}))
+    world.remove_copy("a")
     assert world.context.woken == [KEY] * 3
-    world.put("a", secret(kind="ConfigMap"))
+    world.store("a", secret(kind="ConfigMap"))
     assert world.context.woken == [KEY] * 3
 
 
@@ -91,10 +91,10 @@ def test_whom_a_namespace_concerns(targets: dict[str, Any], concerned: bool) -> 
     world = World()
     world.distribute(**targets)
     changes = (
-        lambda: world.namespace("x", group="one"),
-        lambda: world.namespace("x", group="one", other="label"),
-        lambda: world.namespace("x", group="one", terminating=True),
-        lambda: world.no_namespace("x"),
+        lambda: world.add_namespace("x", group="one"),
+        lambda: world.add_namespace("x", group="one", other="label"),
+        lambda: world.add_namespace("x", group="one", terminating=True),
+        lambda: world.remove_namespace("x"),
     )
     for change in changes:
         world.context.woken.clear()
@@ -106,7 +106,7 @@ def test_who_lost_a_namespace_is_told_too() -> None:
     world = World()
     world.distribute(namespaceSelector=group("one"))
     world.context.woken.clear()
-    world.namespace("a", group="two")
+    world.add_namespace("a", group="two")
     assert world.context.woken == [KEY]
 
 

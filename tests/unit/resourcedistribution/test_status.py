@@ -13,7 +13,6 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
     ResourceDistributionStatus,
 )
 from flotilla_common.api.meta import ObjectMeta
-from flotilla_common.control.keystate import Memory
 from flotilla_sidecar.resourcedistribution.status import status_of, stored_failures
 from tests.unit.resourcedistribution.world import NOW, World, names
 
@@ -74,7 +73,7 @@ def failing() -> World:
     world = World()
     world.refusals["create", "b"] = "exceeded quota"
     world.distribute(includedNamespaces=names("a", "b"))
-    world.settle()
+    world.run()
     return world
 
 
@@ -82,7 +81,7 @@ def test_a_service_that_starts_does_not_forget_a_failure() -> None:
     """Its cache is empty, and unknown copies do not count as successes in between."""
     world = failing()
     before, written = world.status, world.statuses
-    world.memory = Memory()
+    world.memory.clear()
     assert world.once() == ["CreateFailed", "Distributed"]
     assert (world.status, world.statuses) == (before, written)
 
@@ -91,13 +90,13 @@ def test_other_words_for_a_failure_are_no_transition() -> None:
     world = failing()
     before = world.status.conditions[1]
     world.refusals["create", "b"] = "exceeded it still"
-    world.settle()
+    world.run()
     after = world.status.conditions[1]
     assert after == msgspec.structs.replace(before, reason="exceeded it still")
 
 
 def test_a_failure_that_turned_into_another_is_told_as_that() -> None:
     world = failing()
-    world.put("b", {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})
-    world.settle()
+    world.store("b", {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})
+    world.run()
     assert world.trouble == {4: ["b"]}

@@ -11,7 +11,7 @@ MANY = [f"n-{number:03}" for number in range(MAX_CHAINS_PER_PASS + 50)]
 def many() -> World:
     world = World()
     for name in MANY:
-        world.namespace(name, crowd="yes")
+        world.add_namespace(name, crowd="yes")
     return world
 
 
@@ -21,14 +21,14 @@ CROWD = {"namespaceSelector": {"matchLabels": {"crowd": "yes"}}}
 def test_each_copy_costs_one_write_and_rest_costs_none() -> None:
     world = many()
     world.distribute(**CROWD)
-    world.settle()
-    assert sorted(world.writes) == [("create", name) for name in MANY]
+    world.run()
+    assert sorted(world.tried) == [("create", name) for name in MANY]
     assert world.counts == (len(MANY), len(MANY), 0)
     assert world.statuses <= 3
-    before = len(world.writes), world.statuses
+    before = len(world.tried), world.statuses
     for _ in range(3):
         world.once()
-    assert (len(world.writes), world.statuses) == before
+    assert (len(world.tried), world.statuses) == before
 
 
 def test_a_pass_writes_only_so_many() -> None:
@@ -46,7 +46,7 @@ def test_failures_keep_nobody_waiting() -> None:
     for name in MANY[:MAX_CHAINS_PER_PASS]:
         world.refusals["create", name] = "no"
     world.distribute(**CROWD)
-    world.settle()
+    world.run()
     assert world.copies() == MANY[MAX_CHAINS_PER_PASS:]
     assert world.trouble == {1: MANY[:MAX_CHAINS_PER_PASS]}
 
@@ -63,9 +63,9 @@ def test_a_stage_goes_on_after_a_failure() -> None:
 def test_reasons_name_a_few(count: int, shown: str) -> None:
     world = World()
     for name in "efg":
-        world.namespace(name)
+        world.add_namespace(name)
     world.distribute(includedNamespaces={"list": [{"name": name} for name in "abcdefg"[:count]]})
-    world.settle()
+    world.run()
     (reason,) = world.plan().reasons
     assert (reason.state, reason.message) == ("done", f"the copy is up to date in {shown}")
     assert world.plan().numbers == {"desired": count, "succeeded": count, "failed": 0}

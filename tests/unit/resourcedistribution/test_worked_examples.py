@@ -20,12 +20,12 @@ def distributed(*namespaces: str, **targets: Any) -> World:
     """Return a settled world with copies in these namespaces."""
     world = World()
     world.distribute(**(targets or {"includedNamespaces": names(*namespaces)}))
-    assert world.settle() == (["Distributed"] if namespaces else ["NoTargets"])
+    assert world.run() == (["Distributed"] if namespaces else ["NoTargets"])
     assert world.copies() == sorted(namespaces)
     assert world.counts == (len(namespaces), len(namespaces), 0)
     assert (world.statuses, world.trouble) == (1, {})
-    assert sorted(world.writes) == [("create", namespace) for namespace in sorted(namespaces)]
-    world.writes.clear()
+    assert sorted(world.tried) == [("create", namespace) for namespace in sorted(namespaces)]
+    world.tried.clear()
     return world
 
 
@@ -59,14 +59,14 @@ def test_examples_1_to_4_and_8_the_choice_of_namespaces(targets: Json, namespace
 def test_examples_5_and_6_a_namespace_that_comes_later() -> None:
     world = World()
     world.distribute(includedNamespaces=names("a", "x"))
-    assert world.settle() == ["NamespaceMissing", "Distributed"]
+    assert world.run() == ["NamespaceMissing", "Distributed"]
     assert (world.copies(), world.counts, world.trouble) == (["a"], (2, 1, 1), {5: ["x"]})
-    assert world.writes == [("create", "a")]
+    assert world.tried == [("create", "a")]
     assert world.plan().stages == ()
     assert world.plan().wake_at is None
-    world.namespace("x")
+    world.add_namespace("x")
     assert world.context.woken[-1] == ("", "r")
-    assert world.settle() == ["Distributed"]
+    assert world.run() == ["Distributed"]
     assert (world.copies(), world.counts, world.trouble) == (["a", "x"], (2, 2, 0), {})
 
 
@@ -74,40 +74,40 @@ def test_examples_5_and_6_a_namespace_that_comes_later() -> None:
 def test_example_7_a_namespace_goes(gone: bool) -> None:
     world = distributed("a", "b")
     if gone:
-        world.no_namespace("a")
+        world.remove_namespace("a")
     else:
-        world.namespace("a", terminating=True)
-    assert world.settle() == ["NamespaceMissing", "Distributed"]
-    assert (world.counts, world.trouble, world.writes) == ((2, 1, 1), {5: ["a"]}, [])
+        world.add_namespace("a", terminating=True)
+    assert world.run() == ["NamespaceMissing", "Distributed"]
+    assert (world.counts, world.trouble, world.tried) == ((2, 1, 1), {5: ["a"]}, [])
 
 
 def test_a_namespace_that_was_matched_by_its_label_is_forgotten_when_it_is_gone() -> None:
     world = distributed("a", "b", namespaceSelector=group("one"))
-    world.namespace("a", terminating=True, group="one")
-    world.settle()
+    world.add_namespace("a", terminating=True, group="one")
+    world.run()
     assert world.trouble == {5: ["a"]}
-    world.no_namespace("a")
-    assert world.settle() == ["Distributed"]
+    world.remove_namespace("a")
+    assert world.run() == ["Distributed"]
     assert (world.counts, world.trouble) == ((1, 1, 0), {})
 
 
 def test_examples_9_and_10_a_label_comes_and_goes() -> None:
     world = distributed("a", "b", namespaceSelector=group("one"))
-    world.namespace("d", group="one")
-    world.settle()
-    assert (world.copies(), world.writes) == (["a", "b", "d"], [("create", "d")])
-    world.namespace("d")
+    world.add_namespace("d", group="one")
+    world.run()
+    assert (world.copies(), world.tried) == (["a", "b", "d"], [("create", "d")])
+    world.add_namespace("d")
     assert world.once()[0] == "Removing"
-    assert world.settle() == ["Distributed"]
-    assert (world.copies(), world.writes) == (["a", "b"], [("create", "d"), ("delete", "d")])
+    assert world.run() == ["Distributed"]
+    assert (world.copies(), world.tried) == (["a", "b"], [("create", "d"), ("delete", "d")])
     assert world.counts == (2, 2, 0)
 
 
 def test_example_11_fewer_targets() -> None:
     world = distributed("a", "b", "c")
     world.distribute(includedNamespaces=names("b"))
-    world.settle()
-    assert (world.copies(), world.writes) == (["b"], [("delete", "a"), ("delete", "c")])
+    world.run()
+    assert (world.copies(), world.tried) == (["b"], [("delete", "a"), ("delete", "c")])
     assert (world.counts, world.status.observed_generation) == ((1, 1, 0), 2)
 
 
@@ -116,67 +116,69 @@ def test_example_12_somebody_elses_object_is_left_alone(equal: bool) -> None:
     """It stays even if it is equal, and names this distribution as its source."""
     world = World()
     marks = {"annotations": {"kruise.io/resourcedistribution.resource.from": "r"}}
-    world.put("a", secret(data={"k": "djE=" if equal else "eA=="}), **marks)
+    world.store("a", secret(data={"k": "djE=" if equal else "eA=="}), **marks)
     world.distribute(includedNamespaces=names("a", "b"))
-    assert world.settle() == ["Conflict", "Distributed"]
+    assert world.run() == ["Conflict", "Distributed"]
     assert (world.copies(), world.counts, world.trouble) == (["b"], (2, 1, 1), {4: ["a"]})
     assert world.status.conditions[4].reason.startswith("Secret a/s already exists")
-    assert world.writes == [("create", "b")]
+    assert world.tried == [("create", "b")]
     assert world.plan().errors == ()
-    world.remove("a")
-    world.settle()
+    world.remove_copy("a")
+    world.run()
     assert (world.copies(), world.trouble) == (["a", "b"], {})
 
 
 def test_example_13_a_value_is_reverted() -> None:
     world = distributed("a", "b")
-    world.edit("a", {"data": {"k": "eA==", "more": "eQ=="}})
+    world.edit_copy("a", {"data": {"k": "eA==", "more": "eQ=="}})
     assert world.context.woken[-1] == ("", "r")
     assert world.once() == ["Updating", "Distributed"]
-    assert world.settle() == ["Distributed"]
-    assert world.objects[SECRET, "a"]["data"] == {"k": "djE="}
-    assert (world.writes, world.statuses) == ([("patch", "a")], 1)
+    assert world.run() == ["Distributed"]
+    assert world.copy("a")["data"] == {"k": "djE="}
+    assert (world.tried, world.statuses) == ([("patch", "a")], 1)
 
 
 def test_example_14_what_others_add_to_its_metadata_stays() -> None:
     world = distributed("a")
-    world.edit("a", {"metadata": {"labels": {"mine": "x"}, "annotations": {"mine": "y"}, "finalizers": ["mine/z"]}})
-    world.settle()
-    assert world.writes == []
+    world.edit_copy(
+        "a", {"metadata": {"labels": {"mine": "x"}, "annotations": {"mine": "y"}, "finalizers": ["mine/z"]}}
+    )
+    world.run()
+    assert world.tried == []
     world.distribute(
         secret(data={"k": "djI="}, metadata={"name": "s", "labels": {"new": "l"}, "finalizers": ["source/f"]}),
         includedNamespaces=names("a"),
     )
-    world.settle()
-    meta = world.objects[SECRET, "a"]["metadata"]
+    world.run()
+    meta = world.copy("a")["metadata"]
     assert (meta["labels"], meta["annotations"]["mine"]) == ({"mine": "x", "new": "l"}, "y")
     assert meta["finalizers"] == ["mine/z", "source/f"]
-    assert world.writes == [("patch", "a")]
+    assert world.tried == [("patch", "a")]
 
 
 def test_example_15_a_copy_that_is_deleted_is_made_again() -> None:
     world = distributed("a", "b")
-    world.remove("a")
+    world.remove_copy("a")
     assert world.context.woken[-1] == ("", "r")
-    assert world.settle() == ["Distributed"]
-    assert (world.copies(), world.writes, world.statuses) == (["a", "b"], [("create", "a")], 1)
+    assert world.run() == ["Distributed"]
+    assert (world.copies(), world.tried, world.statuses) == (["a", "b"], [("create", "a")], 1)
 
 
 def test_example_16_a_copy_that_lost_its_owner_is_nobodys() -> None:
     world = distributed("a")
-    world.edit("a", {"metadata": {"ownerReferences": []}, "data": {"k": "eA=="}})
-    assert world.settle() == ["Conflict"]
-    assert (world.counts, world.trouble, world.writes) == ((1, 0, 1), {4: ["a"]}, [])
+    world.edit_copy("a", {"metadata": {"ownerReferences": []}, "data": {"k": "eA=="}})
+    assert world.run() == ["Conflict"]
+    assert (world.counts, world.trouble, world.tried) == ((1, 0, 1), {4: ["a"]}, [])
 
 
 def test_example_17_other_data_reaches_all_copies() -> None:
     world = distributed("a", "b")
-    before = world.objects[SECRET, "a"]["metadata"]["annotations"]
+    before = world.copy("a")["metadata"]["annotations"]
     world.distribute(secret(data={"n": "bmV3"}), includedNamespaces=names("a", "b"))
-    world.settle()
-    assert world.writes == [("patch", "a"), ("patch", "b")]
+    world.run()
+    assert world.tried == [("patch", "a"), ("patch", "b")]
     for namespace in ("a", "b"):
-        held = world.objects[SECRET, namespace]
+        held = world.copy(namespace)
         assert held["data"] == {"n": "bmV3"}
         assert held["metadata"]["annotations"][DISTRIBUTED_HASH] != before[DISTRIBUTED_HASH]
 
@@ -185,42 +187,42 @@ def test_example_18_another_label_is_for_new_copies_only() -> None:
     world = distributed("a")
     labelled = secret(data={"k": "djE="}, metadata={"name": "s", "labels": {"new": "l"}})
     world.distribute(labelled, includedNamespaces=names("a", "b"))
-    world.settle()
-    assert world.writes == [("create", "b")]
-    assert "labels" not in world.objects[SECRET, "a"]["metadata"]
-    assert world.objects[SECRET, "b"]["metadata"]["labels"] == {"new": "l"}
+    world.run()
+    assert world.tried == [("create", "b")]
+    assert "labels" not in world.copy("a")["metadata"]
+    assert world.copy("b")["metadata"]["labels"] == {"new": "l"}
 
 
 def test_example_25_one_namespace_refuses() -> None:
     world = World()
     world.refusals["create", "b"] = "exceeded quota"
     world.distribute(includedNamespaces=names("a", "b", "c"))
-    assert world.settle() == ["CreateFailed", "Distributed"]
+    assert world.run() == ["CreateFailed", "Distributed"]
     assert (world.copies(), world.counts, world.trouble) == (["a", "c"], (3, 2, 1), {1: ["b"]})
     assert world.status.conditions[1].reason == "exceeded quota"
-    world.writes.clear()
+    world.tried.clear()
     world.once()
-    assert world.writes == [("create", "b")]
+    assert world.tried == [("create", "b")]
     written = world.statuses
     world.refusals.clear()
-    assert world.settle() == ["Distributed"]
+    assert world.run() == ["Distributed"]
     assert (world.counts, world.trouble, world.statuses) == ((3, 3, 0), {}, written + 1)
 
 
 def test_example_29_the_second_of_two() -> None:
     world = distributed("a")
     world.distribute(meta={"uid": "other"}, includedNamespaces=names("a"))
-    assert world.settle() == ["Conflict"]
-    assert (world.trouble, world.writes) == ({4: ["a"]}, [])
+    assert world.run() == ["Conflict"]
+    assert (world.trouble, world.tried) == ({4: ["a"]}, [])
 
 
 def test_an_immutable_copy_cannot_be_updated() -> None:
     world = World()
     world.distribute(secret(data={"k": "djE="}, immutable=True), includedNamespaces=names("a"))
-    world.settle()
+    world.run()
     world.distribute(secret(data={"k": "djI="}, immutable=True), includedNamespaces=names("a"))
     world.refusals["patch", "a"] = "field is immutable when `immutable` is set"
-    assert world.settle() == ["UpdateFailed"]
+    assert world.run() == ["UpdateFailed"]
     assert (world.counts, world.trouble) == ((1, 0, 1), {2: ["a"]})
 
 
@@ -232,8 +234,8 @@ def retyped(*there: str) -> World:
     """Return a world in which a Secret was distributed, and has another type now."""
     world = World()
     world.distribute(LOGIN, includedNamespaces=names(*there))
-    world.settle()
-    world.writes.clear()
+    world.run()
+    world.tried.clear()
     world.distribute(BASIC, includedNamespaces=names(*there))
     return world
 
@@ -241,9 +243,9 @@ def retyped(*there: str) -> World:
 def test_another_type_makes_the_copies_anew() -> None:
     world = retyped("a", "b")
     assert world.once() == ["Updating"]
-    assert world.settle() == ["Distributed"]
-    assert world.writes == [("delete", "a"), ("create", "a"), ("delete", "b"), ("create", "b")]
-    copy = world.objects[SECRET, "a"]
+    assert world.run() == ["Distributed"]
+    assert world.tried == [("delete", "a"), ("create", "a"), ("delete", "b"), ("create", "b")]
+    copy = world.copy("a")
     assert (copy["type"], copy["data"], world.copies()) == (BASIC["type"], BASIC["data"], ["a", "b"])
     assert (world.counts, world.trouble) == ((2, 2, 0), {})
 
@@ -251,28 +253,28 @@ def test_another_type_makes_the_copies_anew() -> None:
 def test_another_type_of_an_immutable_secret_makes_it_anew_too() -> None:
     world = World()
     world.distribute(LOGIN | {"immutable": True}, includedNamespaces=names("a"))
-    world.settle()
+    world.run()
     world.distribute(BASIC | {"immutable": True}, includedNamespaces=names("a"))
-    assert world.settle() == ["Distributed"]
-    assert world.objects[SECRET, "a"]["type"] == BASIC["type"]
+    assert world.run() == ["Distributed"]
+    assert world.copy("a")["type"] == BASIC["type"]
 
 
 def test_a_held_copy_of_another_type_is_made_anew_when_it_is_gone() -> None:
     world = retyped("a")
-    world.edit("a", {"metadata": {"finalizers": ["slow/x"]}})
+    world.edit_copy("a", {"metadata": {"finalizers": ["slow/x"]}})
     world.once()
-    assert world.settle() == ["Replacing"]
-    assert (world.writes, world.counts, world.trouble) == ([("delete", "a")], (1, 0, 1), {})
-    world.remove("a")
-    assert world.settle() == ["Distributed"]
-    assert world.writes == [("delete", "a"), ("create", "a")]
+    assert world.run() == ["Replacing"]
+    assert (world.tried, world.counts, world.trouble) == ([("delete", "a")], (1, 0, 1), {})
+    world.remove_copy("a")
+    assert world.run() == ["Distributed"]
+    assert world.tried == [("delete", "a"), ("create", "a")]
 
 
 def test_somebody_elses_secret_of_another_type_is_left_alone() -> None:
     world = World()
-    world.put("a", LOGIN)
+    world.store("a", LOGIN)
     world.distribute(BASIC, includedNamespaces=names("a"))
-    assert (world.settle(), world.writes) == (["Conflict"], [])
+    assert (world.run(), world.tried) == (["Conflict"], [])
 
 
 @pytest.mark.parametrize(
@@ -282,57 +284,57 @@ def test_somebody_elses_secret_of_another_type_is_left_alone() -> None:
 def test_a_copy_that_cannot_be_made_anew(verb: str, condition: int, code: str) -> None:
     world = retyped("a")
     world.refusals[verb, "a"] = "not you"
-    assert world.settle() == [code]
+    assert world.run() == [code]
     assert world.trouble == {condition: ["a"]}
     world.refusals.clear()
-    assert world.settle() == ["Distributed"]
+    assert world.run() == ["Distributed"]
 
 
 def test_a_copy_that_cannot_be_deleted_is_told_and_counts_for_nothing() -> None:
     world = distributed("a", "b")
     world.refusals["delete", "a"] = "not you"
     world.distribute(includedNamespaces=names("b"))
-    assert world.settle() == ["DeleteFailed", "Distributed"]
+    assert world.run() == ["DeleteFailed", "Distributed"]
     assert (world.counts, world.trouble) == ((1, 1, 0), {3: ["a"]})
 
 
 def test_a_copy_on_its_way_out_is_not_deleted_again() -> None:
     world = distributed("a", "b")
     world.distribute(includedNamespaces=names("b"))
-    world.edit("a", {"metadata": {"deletionTimestamp": "2026-03-01T12:00:00Z", "finalizers": ["slow/x"]}})
-    assert world.settle() == ["Distributed"]
-    assert world.writes == []
+    world.edit_copy("a", {"metadata": {"deletionTimestamp": "2026-03-01T12:00:00Z", "finalizers": ["slow/x"]}})
+    assert world.run() == ["Distributed"]
+    assert world.tried == []
 
 
 def test_a_namespace_that_goes_is_not_cleaned() -> None:
     world = distributed("a", "b")
-    world.namespace("a", terminating=True)
+    world.add_namespace("a", terminating=True)
     world.distribute(includedNamespaces=names("b"))
-    world.settle()
-    assert world.writes == []
+    world.run()
+    assert world.tried == []
 
 
 def test_nothing_is_done_before_everything_is_known() -> None:
     world = World()
-    world.put("a", secret())
+    world.store("a", secret())
     world.distribute(includedNamespaces=names("a", "b"))
     named = world.context.by_name[SECRET]
     named.known = Followed(synced=False)
     assert world.once() == ["ReadingCopies"]
-    assert (world.writes, world.statuses) == ([], 0)
+    assert (world.tried, world.statuses) == ([], 0)
     named.known = Followed(synced=True)
     named.changed("s")
     assert world.context.replanned == [("", "r")]
-    assert world.settle() == ["Conflict", "Distributed"]
+    assert world.run() == ["Conflict", "Distributed"]
 
 
 def test_what_cannot_be_read_is_told() -> None:
     world = distributed("a", "b")
     world.distribute(includedNamespaces=names("a", "x"))
     world.context.by_name[SECRET].known = Followed(synced=False, trouble="not you")
-    assert world.settle() == ["CannotRead", "NamespaceMissing"]
+    assert world.run() == ["CannotRead", "NamespaceMissing"]
     everywhere = ["a", "b", "c", "d", "kube-public", "kube-system"]
-    assert (world.counts, world.trouble, world.writes) == ((2, 0, 2), {0: everywhere, 5: ["x"]}, [])
+    assert (world.counts, world.trouble, world.tried) == ((2, 0, 2), {0: everywhere, 5: ["x"]}, [])
     assert world.status.conditions[0].type == GET_FAILED
     assert world.status.conditions[0].reason == "not you"
 
@@ -354,13 +356,13 @@ def test_what_cannot_be_read_is_told() -> None:
 def test_what_was_written_past_admission(resource: Any, targets: Json, code: str) -> None:
     world = World()
     world.distribute(resource, allNamespaces=True, **targets)
-    assert world.settle() == [code]
-    assert (world.writes, world.statuses) == ([], 0)
+    assert world.run() == [code]
+    assert (world.tried, world.statuses) == ([], 0)
 
 
 def test_nothing_is_made_for_one_that_goes() -> None:
     world = distributed("a")
-    world.remove("a")
+    world.remove_copy("a")
     world.distribute(meta={"deletionTimestamp": "2026-03-01T12:00:00Z"}, includedNamespaces=names("a", "b"))
-    assert world.settle() == ["Deleting"]
-    assert world.writes == []
+    assert world.run() == ["Deleting"]
+    assert world.tried == []

@@ -1,32 +1,24 @@
-"""A small cluster around ResourceDistribution `r`: the controller's gatherer and planner over plain tables.
-
-Writes happen as by the apiserver.
-"""
+"""A small cluster around ResourceDistribution `r`."""
 
 import base64
-import itertools
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
-
-from flotilla_common.api.core import Namespace
 from flotilla_common.api.documents import mapping, merge
 from flotilla_common.api.kinds.resourcedistribution.types import (
     CONDITIONS,
-    ResourceDistribution,
+    RESOURCE_DISTRIBUTION,
     ResourceDistributionStatus,
 )
-from flotilla_common.api.resources import CONFIG_MAP, SECRET, Resource
-from flotilla_common.control.keystate import Memory
-from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
-from flotilla_common.model.writes import patched
-from flotilla_sidecar.resourcedistribution.controller import CONTROLLER, COPIES, DISTRIBUTIONS, NAMESPACES
-from flotilla_sidecar.resourcedistribution.copies import Copy
-from flotilla_sidecar.resourcedistribution.plan import plan
-from tests.support.controller_context import FakeContext
-from tests.testkit.documents import Json, decoded
+from flotilla_common.api.resources import CONFIG_MAP, NAMESPACE, SECRET, Resource
+from flotilla_common.clock import ManualClock
+from flotilla_common.control.plan import Action, Create, Outcome, OutcomeKind, Patch, Plan
+from flotilla_common.model.store import owners_of
+from flotilla_sidecar.resourcedistribution.controller import CONTROLLER, COPIES, DISTRIBUTIONS, Gatherer
+from flotilla_sidecar.resourcedistribution.snapshot import DistributionSnapshot
+from tests.testkit.cluster import ControllerCluster
+from tests.testkit.documents import Json, metadata
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 500_000, tzinfo=UTC)
 SYSTEM = ("kube-system", "kube-public")
@@ -48,79 +40,65 @@ def group(value: str) -> Json:
     return {"matchLabels": {"group": value}}
 
 
-class World:
-    """Secrets and ConfigMaps by kind and namespace; all of them are called like the source."""
+class World(ControllerCluster[DistributionSnapshot, Gatherer]):
+    """Secrets and ConfigMaps by namespace; all of them have the name of the source, `s`."""
 
     def __init__(self) -> None:
-        self.context = FakeContext()
-        self.gatherer = self.context.build(CONTROLLER)
-        self.now = NOW
-        self.objects: dict[tuple[Resource, str], Json] = {}
+        super().__init__(CONTROLLER, "r", namespace="", clock=ManualClock(NOW))
+        self.refuse = self._refusal
         self.refusals: dict[tuple[str, str], str] = {}
         """The apiserver's refusals of writes, by verb and namespace."""
-        self.writes: list[tuple[str, str]] = []
-        """Verb and namespace, in order; those of the status not among them."""
-        self.statuses = 0
-        """Number of writes of the status."""
-        self.memory = Memory()
-        self._owed = False
-        self._versions = itertools.count(1)
-        self._document: Json = {}
+        self.tried: list[tuple[str, str]] = []
+        """Verb and namespace of all writes, in order; those of the status not among them."""
         for name in SYSTEM:
-            self.namespace(name)
+            self.add_namespace(name)
         for name, label in GROUPS.items():
-            self.namespace(name, group=label)
+            self.add_namespace(name, group=label)
 
-    def namespace(self, name: str, *, terminating: bool = False, **labels: str) -> None:
+    def add_namespace(self, name: str, *, terminating: bool = False, **labels: str) -> None:
         known = {key: value for key, value in labels.items() if value}
-        meta: Json = {"name": name, "uid": f"n-{name}", "labels": known, "resourceVersion": str(next(self._versions))}
-        if terminating:
-            meta["deletionTimestamp"] = "2026-03-01T12:00:00Z"
-        self.context.put(NAMESPACES, msgspec.convert({"metadata": meta}, Namespace))
+        deleted = "2026-03-01T12:00:00Z" if terminating else None
+        self.put(NAMESPACE, {"metadata": metadata(name, uid=f"n-{name}", labels=known, deleted=deleted)})
 
-    def no_namespace(self, name: str) -> None:
+    def remove_namespace(self, name: str) -> None:
         """Remove a namespace and everything in it."""
-        for resource, where in [place for place in self.objects if place[1] == name]:
-            self.remove(where, resource)
-        self.context.table(NAMESPACES).remove("", name)
+        for resource in COPIES:
+            for document in self.objects.all(resource):
+                if document["metadata"]["namespace"] == name:
+                    self.objects.remove(resource, document)
+        self.vanish(NAMESPACE, name)
 
     def distribute(self, resource: Json | None = None, *, meta: Json | None = None, **targets: Any) -> None:
         """Create the ResourceDistribution, or change it to this."""
-        held = self._document.get("metadata", {"name": "r", "uid": "u-r", "generation": 0})
-        metadata = held | {"generation": held["generation"] + 1} | (meta or {})
+        held = self.find(RESOURCE_DISTRIBUTION, "r") or {"metadata": {"name": "r", "uid": "u-r", "generation": 0}}
+        changed = held["metadata"] | {"generation": held["metadata"]["generation"] + 1} | (meta or {})
         spec = {"resource": secret(data={"k": "djE="}) if resource is None else resource, "targets": targets}
-        self._store(self._document | {"metadata": metadata, "spec": spec})
+        self.put(RESOURCE_DISTRIBUTION, held | {"metadata": changed, "spec": spec})
 
-    def _store(self, document: Json) -> None:
-        document["metadata"] = document["metadata"] | {"resourceVersion": str(next(self._versions))}
-        self._document = document
-        self.context.put(DISTRIBUTIONS, decoded(document, ResourceDistribution))
-
-    def put(self, namespace: str, document: Json, **meta: Any) -> None:
+    def store(self, namespace: str, document: Json, **meta: Any) -> None:
         """Create or replace an object from outside."""
         resource = SECRET if document["kind"] == "Secret" else CONFIG_MAP
-        held = self.objects.get((resource, namespace), {}).get("metadata", {"uid": f"u-{next(self._versions)}"})
-        fresh = {"namespace": namespace, "resourceVersion": str(next(self._versions)), "uid": held["uid"]}
-        stored = _as_stored(document) | {"metadata": document["metadata"] | fresh | meta}
-        self.objects[resource, namespace] = stored
-        self.context.put(COPIES[resource], decoded(stored, Copy))
+        named = document["metadata"] | {"namespace": namespace} | meta
+        self.put(resource, _as_stored(document) | {"metadata": named})
 
-    def edit(self, namespace: str, patch: Json, resource: Resource = SECRET) -> None:
-        """Patch an object from outside."""
-        self.put(namespace, merge(self.objects[resource, namespace], patch))
+    def edit_copy(self, namespace: str, patch: Json) -> None:
+        """Patch a Secret from outside."""
+        self.put(SECRET, merge(self.copy(namespace), patch))
 
-    def remove(self, namespace: str, resource: Resource = SECRET) -> None:
-        """Delete an object from outside."""
-        gone = self.objects.pop((resource, namespace))["metadata"]
-        self.context.table(COPIES[resource]).remove(namespace, gone["name"], gone["uid"])
+    def remove_copy(self, namespace: str) -> None:
+        """Delete a Secret from outside."""
+        self.objects.remove(SECRET, self.copy(namespace))
 
-    def copies(self, resource: Resource = SECRET) -> list[str]:
-        """Return the namespaces with an object that the ResourceDistribution controls."""
-        return sorted(
-            where
-            for (kind, where), document in self.objects.items()
-            if kind == resource and any(one["uid"] == "u-r" for one in document["metadata"].get("ownerReferences", []))
-        )
+    def copy(self, namespace: str) -> Json:
+        """Return the Secret in this namespace."""
+        found = self.objects.get(SECRET, namespace, "s")
+        assert found is not None
+        return found
+
+    def copies(self) -> list[str]:
+        """Return the namespaces with a Secret that the ResourceDistribution controls."""
+        found = [one for one in self.objects.all(SECRET) if any(owner["uid"] == "u-r" for owner in owners_of(one))]
+        return sorted(one["metadata"]["namespace"] for one in found)
 
     @property
     def status(self) -> ResourceDistributionStatus:
@@ -141,74 +119,34 @@ class World:
             index: one.failed_namespaces for index, one in enumerate(self.status.conditions) if one.status == "True"
         }
 
-    def plan(self) -> Plan:
-        snapshot = self.gatherer.gather(("", "r"), self.memory)
-        return Plan() if snapshot is None else plan(snapshot, self.now)
-
     def once(self) -> list[str]:
-        """Run one pass with its writes; return the codes of its reasons.
+        """Run one pass with its writes; return the codes of its reasons."""
+        return [reason.code for reason in self.reconcile().reasons]
 
-        An urgent status that comes with writes is left to the next pass, which begins with it (see `StatusThrottle`).
-        """
-        made, failures = self.plan(), dict[str, str]()
-        self.now += timedelta(seconds=1)
-        early, self._owed = self._owed and made.status is not None, False
-        if early:
-            self._write_status(made)
-        for action in made.actions:
-            self.writes.append((action.verb, action.namespace))
-            refusal = self.refusals.get((action.verb, action.namespace), "") or self._apply(action)
-            if refusal:
-                failures[action.phase] = refusal
-        self.memory = Memory(failures=failures)
-        if made.status is not None and not early:
-            self._owed = bool(made.stages) and made.urgent_status
-            if not self._owed:
-                self._write_status(made)
-        return [reason.code for reason in made.reasons]
+    def run(self) -> list[str]:
+        """Run passes until nothing changes; return the codes of the last one."""
+        return [reason.code for reason in self.settle().reasons]
 
-    def settle(self) -> list[str]:
-        """Run passes until nothing changes, apart from repeated refusals; return the codes of the last one."""
-        for _ in range(40):
-            before = (next(self._versions), self.memory)
-            codes = self.once()
-            if (next(self._versions) - 1, self.memory) == before and not self._owed:
-                return codes
-        raise AssertionError(f"never settles: {self.plan()}")
+    def reconcile(self, name: str = "") -> Plan:
+        made = super().reconcile(name)
+        self.wait(1)
+        return made
 
-    def _write_status(self, made: Plan) -> None:
-        assert made.status is not None
-        self.statuses += 1
-        self._store(patched(self._document, made.status))
+    def answer(self, action: Action) -> Outcome:
+        assert isinstance(action, Create) or (action.uid and action.resource_version)
+        self.tried.append((action.verb, action.namespace))
+        return super().answer(action)
 
-    def _apply(self, action: Action) -> str:
-        place = (action.resource, action.namespace)
-        held = self.objects.get(place)
-        match action:
-            case Create():
-                if held is not None:
-                    return "already exists"
-                self.put(action.namespace, msgspec.json.decode(msgspec.json.encode(action.body)))
-            case Patch():
-                assert held is not None
-                assert (action.uid, action.resource_version) == _identity(held)
-                if "type" in action.body:
-                    return "type: field is immutable"
-                if held.get("immutable"):
-                    return "field is immutable when `immutable` is set"
-                self.put(action.namespace, patched(held, action))
-            case Delete():
-                assert held is not None
-                assert (action.uid, action.resource_version) == _identity(held)
-                if held["metadata"].get("finalizers"):
-                    self.edit(action.namespace, {"metadata": {"deletionTimestamp": "2026-03-01T12:00:00Z"}})
-                else:
-                    self.remove(action.namespace, action.resource)
-        return ""
+    def admitted(self, resource: Resource, document: Json, old: Json | None) -> Json:
+        return _as_stored(document)
 
-
-def _identity(document: Json) -> tuple[str, str]:
-    return document["metadata"]["uid"], document["metadata"]["resourceVersion"]
+    def _refusal(self, action: Action) -> Outcome | None:
+        text = self.refusals.get((action.verb, action.namespace), "")
+        if isinstance(action, Patch) and not text:
+            held = self.objects.get(action.resource, action.namespace, action.name) or {}
+            immutable = "field is immutable when `immutable` is set" if held.get("immutable") else ""
+            text = "type: field is immutable" if "type" in action.body else immutable
+        return Outcome(kind=OutcomeKind.INVALID, message=text) if text else None
 
 
 def _as_stored(document: Json) -> Json:
