@@ -53,7 +53,7 @@ AREAS = (
     "workload",
     "workloadspread",
 )
-TESTS = ("support", "simulation", "unit/webhook", *(f"unit/{area}" for area in AREAS))
+TESTS = ("data", "support", "testkit", "simulation", "unit/webhook", *(f"unit/{area}" for area in AREAS))
 CAUGHT, SURVIVED, UNTESTED, UNTRIED = "caught", "survived", "no test", "not tried"
 VERDICTS = {0: SURVIVED, 5: UNTESTED, 33: UNTESTED, None: UNTRIED, -24: CAUGHT, 24: CAUGHT, 36: CAUGHT}
 """Verdicts by exit code: pytest's 0 and 5, mutmut's, the kernel's signal for used-up CPU time; the rest is caught."""

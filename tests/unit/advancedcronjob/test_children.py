@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from flotilla_common.api.batch import Job
@@ -15,12 +14,8 @@ from flotilla_jobs.advancedcronjob.controller import CRON_JOBS, JOBS, Gatherer, 
 from flotilla_jobs.advancedcronjob.run import creation
 from flotilla_jobs.advancedcronjob.snapshot import Options
 from tests.support.controller_context import FakeContext
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded, metadata, owner
 from tests.unit.advancedcronjob.world import World, at, cron_job, stamp, unix
-
-
-def decoded(document: Json, kind: type[Any]) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(document), type=kind)
 
 
 def body(zone: str = "UTC", **template: Any) -> Json:
@@ -89,9 +84,9 @@ def test_without_a_template_the_apiserver_has_the_word(template: Json):
 
 
 def owned(name: str, uid: str, *, namespace: str = "ns", controller: bool = True, version: str = "v1beta1") -> Job:
-    owner = {"apiVersion": f"apps.kruise.io/{version}", "kind": "AdvancedCronJob", "name": "a", "uid": uid}
-    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "5"}
-    return decoded({"metadata": metadata | {"ownerReferences": [owner | {"controller": controller}]}}, Job)
+    owners = [owner("AdvancedCronJob", "a", uid, f"apps.kruise.io/{version}", controller=controller)]
+    named = metadata(name, namespace, uid=f"uid-{name}", version=5, ownerReferences=owners)
+    return decoded({"metadata": named}, Job)
 
 
 def gathered(*jobs: Job, memory: Memory | None = None):

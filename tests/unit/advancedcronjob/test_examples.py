@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.resources import JOB
 from flotilla_common.control.plan import Create
 from tests.unit.advancedcronjob.world import DENIED, OK, World, at, cron_job, stamp, unix
@@ -26,7 +27,7 @@ def test_2_a_run():
     assert world.runs == []
     world.until("10:01:00.5")
     assert world.started == [f"a-{unix('10:01')}"]
-    child = world.documents["Job", f"a-{unix('10:01')}"]
+    child = world.held(JOB, f"a-{unix('10:01')}")
     assert child["metadata"]["annotations"] == {"apps.kruise.io/scheduled-at": "2026-03-04T10:01:00Z"}
     assert (world.last_run, world.active) == ("10:01:00", ["10:01:00"])
     assert world.status["active"][0] == {
@@ -58,7 +59,7 @@ def test_4_no_history_and_a_run_a_day():
     world.until(at("09:13:10") + timedelta(days=1))
     assert world.runs == ["03-05 09:13"]
     name = world.started[0]
-    world.put(JOB, {**world.documents["Job", name], "status": {"conditions": [{"type": "Complete", "status": "True"}]}})
+    world.put(JOB, {**world.held(JOB, name), "status": {"conditions": [{"type": "Complete", "status": "True"}]}})
     world.passes()
     assert world.here == []
     world.until(at("08:00") + timedelta(days=2))
@@ -98,23 +99,23 @@ def test_6_7_history(how: str, limits: dict[str, Any], left: list[str]):
 def test_8_9_paused():
     world = World()
     world.until("10:01:10")
-    world.edit(paused=True, successfulJobsHistoryLimit=0)
+    world.change_spec(paused=True, successfulJobsHistoryLimit=0)
     assert world.last.wake_at is None
     assert world.codes == ["PausedByUser", "StartedRun"]
     world.end("10:01")
     assert (world.active, world.here) == ([], [])
     world.until("10:06:20")
     assert world.runs == ["10:01:00"]
-    world.edit(paused=False)
+    world.change_spec(paused=False)
     assert world.runs == ["10:01:00", "10:06:00"]
 
 
 def test_10_paused_for_longer_than_the_deadline():
     world = World(cron_job(startingDeadlineSeconds=10))
     world.until("10:01:10")
-    world.edit(paused=True)
+    world.change_spec(paused=True)
     world.until("10:06:20")
-    world.edit(paused=False)
+    world.change_spec(paused=False)
     assert world.runs == ["10:01:00"]
     assert "TooLate" in world.codes
     assert world.next_run == "2026-03-04T10:07:00Z"
@@ -260,16 +261,16 @@ def test_26_a_denser_schedule():
     world = World(cron_job("0 0 * * *"))
     world.until("10:30:10")
     assert world.runs == []
-    world.edit(schedule="*/1 * * * *")
+    world.change_spec(schedule="*/1 * * * *")
     assert world.runs == ["10:30:00"]
 
 
 def test_28_the_next_child_has_the_new_images():
     world = World(cron_job(kind="ImageListPullJob", concurrencyPolicy=""))
     world.until("10:01:10")
-    world.edit(template={"imageListPullJobTemplate": {"spec": {"images": ["nginx:1.26"]}}})
+    world.change_spec(template={"imageListPullJobTemplate": {"spec": {"images": ["nginx:1.26"]}}})
     world.until("10:02:10")
-    (child,) = [document for (kind, _), document in world.documents.items() if kind == "ImageListPullJob"]
+    (child,) = world.objects.all(IMAGE_LIST_PULL_JOB)
     assert child["spec"]["images"] == ["nginx:1.26"]
     assert world.status["type"] == "ImageListPullJob"
 
@@ -340,7 +341,7 @@ def test_35_and_nothing_else_says_it():
 
 
 def _annotated(world: World, due: str, text: str | None) -> dict[str, Any]:
-    document = world.documents["Job", f"a-{unix(due)}"]
+    document = world.held(JOB, f"a-{unix(due)}")
     annotations = {} if text is None else {"apps.kruise.io/scheduled-at": text}
     return {**document, "metadata": {**document["metadata"], "annotations": annotations}}
 
@@ -358,4 +359,4 @@ def test_a_broadcast_job_that_never_ends_is_active_for_ever():
     world = World(cron_job(kind="BroadcastJob", concurrencyPolicy="Forbid"))
     world.until("10:05:10")
     assert world.runs == ["10:01:00"]
-    assert world.documents["BroadcastJob", world.started[0]]["apiVersion"] == BROADCAST_JOB.api_version
+    assert world.held(BROADCAST_JOB, world.started[0])["apiVersion"] == BROADCAST_JOB.api_version

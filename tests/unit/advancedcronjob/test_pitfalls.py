@@ -94,10 +94,10 @@ def test_a_child_on_its_way_out_is_not_deleted_again_and_counts_as_active():
     world.change("10:01", metadata={"deletionTimestamp": stamp("10:01:20"), "finalizers": ["foregroundDeletion"]})
     world.until("10:02:10")
     assert world.runs == ["10:01:00"]
-    world.edit(concurrencyPolicy="Replace")
+    world.change_spec(concurrencyPolicy="Replace")
     assert world.runs == ["10:01:00", "10:02:00"]
     assert not any(one.startswith("delete") for one in world.log)
-    world.edit(concurrencyPolicy="Allow", successfulJobsHistoryLimit=0)
+    world.change_spec(concurrencyPolicy="Allow", successfulJobsHistoryLimit=0)
     world.end("10:01")
     assert not any(one.startswith("delete") for one in world.log)
 
@@ -138,9 +138,9 @@ def test_a_schedule_that_cannot_be_read_is_told_once_and_rests(schedule: str):
     assert world.codes == ["UnparseableSchedule"]
     assert world.last.wake_at is None
     assert world.last.errors == ()
-    world.edit(schedule="still rubbish")
+    world.change_spec(schedule="still rubbish")
     assert len(world.events) == 2
-    world.edit(schedule="*/1 * * * *")
+    world.change_spec(schedule="*/1 * * * *")
     world.until("10:01:10")
     assert world.runs == ["10:01:00"]
 
@@ -175,9 +175,8 @@ def test_every_after_a_break():
 def test_no_run_is_started_while_it_is_deleted():
     world = World()
     world.until("10:01:10")
-    world.put(
-        ADVANCED_CRON_JOB, {**world.job, "metadata": {**world.job["metadata"], "deletionTimestamp": stamp("10:01")}}
-    )
+    going = {"deletionTimestamp": stamp("10:01"), "finalizers": ["foregroundDeletion"]}
+    world.edit(ADVANCED_CRON_JOB, "a", {"metadata": going})
     world.passes()
     world.end("10:01")
     world.until("10:05")
@@ -221,6 +220,6 @@ def test_told_in_the_zone_of_the_process_when_nothing_else_is_said():
     world.until("10:30:10")
     (name,) = world.started
     assert name == f"a-{unix('10:30')}"
-    annotations = world.documents["Job", name]["metadata"]["annotations"]
+    annotations = world.held(JOB, name)["metadata"]["annotations"]
     assert annotations == {"apps.kruise.io/scheduled-at": "2026-03-04T16:00:00+05:30"}
     assert world.last_run == "10:30:00"

@@ -29,7 +29,7 @@ def down(seconds: float) -> Step:
 
 
 def edit(**spec: object) -> Step:
-    return lambda world: world.edit(**spec)
+    return lambda world: world.change_spec(**spec)
 
 
 def refuse(*kinds: type) -> Step:
