@@ -61,7 +61,7 @@ def test_a_new_time_alone_is_not_written_to_pods():
     world = world_of()
     world.report(p0__m__idle=(OK, "fine"))
     world.writes.clear()
-    world.later(600)
+    world.wait(600)
     world.report(p0__m__idle=(OK, "fine"))
     assert world.pod_writes() == []
     assert len(world.writes) == 1
@@ -129,7 +129,7 @@ def test_a_lost_object_of_a_node_is_made_again():
     world.vanish(NODE_POD_PROBE, "n1")
     world.pass_of_marker()
     assert world.reasons["m"] == ["WaitingForNodePodProbes", "PodsProbed"]
-    world.later(1)  # the model makes uids of names and times
+    world.wait(1)  # the model makes uids of names and times
     world.settle()
     assert world.written() == {"uid-p0": ["m#idle"]}
 
@@ -235,11 +235,11 @@ def test_a_selector_that_cannot_be_read_selects_nothing():
 def test_an_agent_has_time_for_a_new_marker_of_old_pods():
     world = World()
     world.pod("p0")
-    world.later(3600)
+    world.wait(3600)
     world.marker()
     world.settle()
     assert "WaitingForNodeAgent" not in {*world.reasons["m"], *world.reasons["n1"]}
-    world.later(60)
+    world.wait(60)
     world.settle()
     assert world.reasons["m"][0] == world.reasons["n1"][0] == "WaitingForNodeAgent"
 
@@ -247,7 +247,7 @@ def test_an_agent_has_time_for_a_new_marker_of_old_pods():
 def test_a_silent_agent_is_told_of():
     world = world_of()
     assert "WaitingForNodeAgent" not in world.reasons["m"]
-    world.later(30)
+    world.wait(30)
     world.settle()
     assert world.reasons["m"][0] == world.reasons["n1"][0] == "WaitingForNodeAgent"
     world.report(p0__m__idle=(NOTHING, ""))

@@ -49,7 +49,7 @@ def test_it_is_sent_again_after_a_back_off_however_often_the_node_is_planned():
             sent.append(second)
         assert world.refused in ([], ["p0"])
         world.refused.clear()
-        world.later(1)
+        world.wait(1)
     assert sent == [0, 1, 3, 7, 15]
 
 
@@ -77,7 +77,7 @@ def test_a_guard_that_is_gone_lets_the_next_try_through():
     world.refuse = lambda action: None
     world.settle()
     assert world.shown("p0") is None
-    world.later(1)
+    world.wait(1)
     world.settle()
     assert world.shown("p0") == ("True", "")
     assert stuck(world.pass_of_node("n1")) == []

@@ -42,7 +42,7 @@ def test_2_it_succeeds(world: World):
 def test_3_another_message(world: World):
     world.report(p__m__idle=(OK, "0 players"))
     since = world.condition()
-    world.later(5)
+    world.wait(5)
     world.report(p__m__idle=(OK, "1 player"))
     then = world.condition()
     assert world.shown() == ("True", "1 player")

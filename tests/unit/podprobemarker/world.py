@@ -15,7 +15,6 @@ from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER, Pod
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.clock import ManualClock
-from flotilla_common.control.executor import Report
 from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Action, Outcome, Plan
 from flotilla_common.control.write_failures import with_write_failures
@@ -25,8 +24,10 @@ from flotilla_policy.nodepodprobe.plan import plan as plan_node
 from flotilla_policy.podprobemarker import controller as markers
 from flotilla_policy.podprobemarker.plan import plan as plan_marker
 from tests.support.controller_context import FakeContext
+from tests.testkit import pods as pods_of
 from tests.testkit.cluster import Cluster
-from tests.testkit.documents import Json, decoded
+from tests.testkit.documents import Json, conditions, decoded, metadata
+from tests.testkit.pods import container, container_status
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -53,7 +54,6 @@ class World(Cluster):
         self.node_gatherer = self.context.build(nodes.CONTROLLER)
         self.marker_gatherer = self.context.build(markers.CONTROLLER)
         self.reasons: dict[str, list[str]] = {}
-        self.refuse: Callable[[Action], Outcome | None] = lambda _: None  # the apiserver's answer to a write
         self.refused: list[str] = []  # names of objects whose writes were refused
         self._memory: dict[str, Memory] = {}  # by the name of the planned object
         for number in range(1, nodes_there + 1):
@@ -64,26 +64,29 @@ class World(Cluster):
     # What people, kubelets and agents do.
 
     def node(self, name: str, *, ready: bool = True, **labels: str) -> None:
-        condition = {"type": "Ready", "status": str(ready)}
-        meta = {"name": name, "uid": f"uid-{name}", "labels": labels, "creationTimestamp": rfc3339(NOW)}
-        self.objects.put(NODE, {"metadata": meta, "status": {"conditions": [condition]}})
+        meta = metadata(name, uid=f"uid-{name}", labels=labels, created=rfc3339(NOW))
+        self.put(NODE, {"metadata": meta, "status": {"conditions": conditions({"Ready": ready})}})
 
     def pod(self, name: str = "p", node: str = "n1", *, uid: str = "", **changed: Any) -> None:
         """Make a pod that runs; `changed` is merged into it."""
-        container = {"name": "game", "image": "game:1", "ports": [{"name": "http", "containerPort": 8080}]}
-        conditions = [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": "True"}]
-        running = {"name": "game", "state": {"running": {"startedAt": rfc3339(self.now)}}}
-        status = {"phase": "Running", "podIP": "10.0.0.1", "conditions": conditions, "containerStatuses": [running]}
-        labels = {"app": "game"}
-        meta = {"name": name, "namespace": "ns", "uid": uid or f"uid-{name}", "labels": labels}
-        document = {"metadata": meta, "spec": {"nodeName": node, "containers": [container]}, "status": status}
+        document = pods_of.pod(
+            name,
+            "ns",
+            uid=uid or f"uid-{name}",
+            labels={"app": "game"},
+            node=node,
+            containers=[container("game", "game:1", ports=[{"name": "http", "containerPort": 8080}])],
+            phase="Running",
+            conditions=conditions({"Initialized": True, "Ready": True}),
+            statuses=[container_status("game", state={"running": {"startedAt": rfc3339(self.now)}})],
+            status={"podIP": "10.0.0.1"},
+        )
         self.objects.put(POD, merge(document, changed))
 
     def marker(self, *probes: Json, name: str = "m", labels: Json | None = None) -> None:
         spec = {"selector": {"matchLabels": labels or {"app": "game"}}, "probes": list(probes) or [probe()]}
-        meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "generation": 1}
-        meta["creationTimestamp"] = rfc3339(self.now)
-        self.objects.put(POD_PROBE_MARKER, {"metadata": meta, "spec": spec})
+        meta = metadata(name, uid=f"uid-{name}", generation=1, created=rfc3339(self.now))
+        self.put(POD_PROBE_MARKER, {"metadata": meta, "spec": spec})
 
     def report(self, node: str = "n1", /, **states: tuple[str, str]) -> Plan:
         """Report (state, message) of probes as the node's agent, by `pod__marker__probe`.
@@ -109,9 +112,6 @@ class World(Cluster):
         del self.context.reports[node]
         self.settle()
         return made
-
-    def later(self, seconds: float) -> None:
-        self.clock.time += timedelta(seconds=seconds)
 
     # What is there.
 
@@ -163,29 +163,25 @@ class World(Cluster):
         raise AssertionError(f"never settles: {self.writes[-5:]}")
 
     def pass_of_node(self, name: str) -> Plan:
-        memory = self._memory.get(name, Memory())
-        snapshot = self.node_gatherer.gather(("", name), memory)
-        made = Plan() if snapshot is None else with_write_failures(plan_node(snapshot, self.now), memory.refused)
-        self._carry_out(made, name)
-        self.reasons[name] = [reason.code for reason in made.reasons]
-        return made
+        return self._pass(name, self.node_gatherer.gather(("", name), self._remembered(name)), plan_node)
 
     def pass_of_marker(self, name: str = "m") -> Plan:
-        memory = self._memory.get(name, Memory())
-        snapshot = self.marker_gatherer.gather(("ns", name), memory)
-        made = Plan() if snapshot is None else with_write_failures(plan_marker(snapshot, self.now), memory.refused)
-        self._carry_out(made, name)
+        return self._pass(name, self.marker_gatherer.gather(("ns", name), self._remembered(name)), plan_marker)
+
+    def _remembered(self, name: str) -> Memory:
+        return self._memory.get(name, Memory())
+
+    def _pass(self, name: str, snapshot: Any, planner: Callable[[Any, datetime], Plan]) -> Plan:
+        refused = self._remembered(name).refused
+        made = Plan() if snapshot is None else with_write_failures(planner(snapshot, self.now), refused)
+        report = self.carry_out(made)
+        if made.status is not None:
+            report.add(made.status, self.answer(made.status))
+        self._memory[name] = Memory(report.failures, refused=tuple(report.refused.values()), notes=made.notes)
         self.reasons[name] = [reason.code for reason in made.reasons]
         return made
 
-    def _carry_out(self, made: Plan, name: str) -> None:
-        report = Report()
-        for action in (*made.actions, *([] if made.status is None else [made.status])):
-            outcome = self.refuse(action)
-            if outcome is None:
-                self.write(action)
-            else:
-                self.refused.append(action.name)
-                report.add(action, outcome)
-        failures = dict(report.failures)
-        self._memory[name] = Memory(failures, refused=tuple(report.refused.values()), notes=made.notes)
+    def answer(self, action: Action) -> Outcome:
+        outcome = super().answer(action)
+        self.refused += [] if outcome.ok else [action.name]
+        return outcome
