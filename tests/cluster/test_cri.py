@@ -10,7 +10,7 @@ from flotilla_common.clock import SystemClock
 from flotilla_nodeagent.cri.errors import CriError, NotFound
 from flotilla_nodeagent.cri.runtime import Runtime
 from flotilla_nodeagent.cri.types import Container, Executed, State, newest
-from flotilla_nodeagent.images.pull import find
+from flotilla_nodeagent.pulling import find
 from tests.support.nodes import RealCluster
 from tests.testkit.manifests import manifest
 

@@ -26,7 +26,7 @@ from flotilla_common.api.resources import POD
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message
 from flotilla_common.node.reports import RECREATE_REQUESTS, Answer, RecreateReport
-from flotilla_nodeagent.channel.reader import Reader
+from flotilla_nodeagent.reader import Reader
 from tests.simulation.bus.client import SimulatedBus
 from tests.simulation.loop import Domain, SeededEntropy
 from tests.simulation.world import World

@@ -14,9 +14,9 @@ from flotilla_common.control.keystate import Key
 from flotilla_common.control.report_buffer import ReportBuffer
 from flotilla_common.node.reports import Answer, NodeImageReport
 from flotilla_jobs.nodeimage import status
-from flotilla_nodeagent.channel import reader
-from flotilla_nodeagent.channel.reader import Ended, Heartbeat, Object
-from flotilla_nodeagent.channel.reader import read_delivery as real
+from flotilla_nodeagent import reader
+from flotilla_nodeagent.reader import Ended, Heartbeat, Object
+from flotilla_nodeagent.reader import read_delivery as real
 from tests.simulation.nodes.machine import DiskJournal
 from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
 

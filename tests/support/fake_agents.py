@@ -42,7 +42,7 @@ from flotilla_common.node.reports import (
 )
 from flotilla_common.node.sealing import Opener
 from flotilla_dev.cluster.nats import NatsServer
-from flotilla_nodeagent.channel.reader import Reader
+from flotilla_nodeagent.reader import Reader
 from tests.support.broker import people
 
 FAIL, HANG, SILENT = "fail", "hang", "silent"

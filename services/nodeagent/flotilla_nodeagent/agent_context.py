@@ -4,9 +4,9 @@ import msgspec
 
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock, Entropy
-from flotilla_nodeagent.channel.reporting import Reporter
 from flotilla_nodeagent.cri.runtimes import Runtimes
 from flotilla_nodeagent.endpoints import Status
+from flotilla_nodeagent.reporting import Reporter
 
 
 class AgentContext(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,20 +21,20 @@ from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.settings import Settings
 from flotilla_nodeagent.agent_context import AgentContext
-from flotilla_nodeagent.channel.channel import Channel
-from flotilla_nodeagent.channel.reporting import Reporter
+from flotilla_nodeagent.copies import Channel
 from flotilla_nodeagent.credentials.keyring import LoginSource
 from flotilla_nodeagent.cri.runtimes import Runtimes
 from flotilla_nodeagent.endpoints import Status
-from flotilla_nodeagent.images.nodeimage import NodeImages
-from flotilla_nodeagent.images.pull import Puller
-from flotilla_nodeagent.meta.pods import Pods
-from flotilla_nodeagent.meta.restarts import Restarts
+from flotilla_nodeagent.images import NodeImages
+from flotilla_nodeagent.pods import Pods
 from flotilla_nodeagent.probes.nodepodprobe import NodePodProbes
 from flotilla_nodeagent.probes.results import Results
-from flotilla_nodeagent.recreate.worker import Requests
-from flotilla_nodeagent.stopping.journal import Journal
-from flotilla_nodeagent.stopping.stop import ContainerStopper
+from flotilla_nodeagent.pulling import Puller
+from flotilla_nodeagent.recreate import Requests
+from flotilla_nodeagent.reporting import Reporter
+from flotilla_nodeagent.restarts import Restarts
+from flotilla_nodeagent.stop_journal import Journal
+from flotilla_nodeagent.stopping import ContainerStopper
 
 
 async def run(
@@ -70,7 +70,7 @@ async def run(
     recreated = channel.copies(RECREATE_REQUEST, ContainerRecreateRequest)
     environments = Restarts(context, ContainerStopper(clock, restarts))
     work = [
-        partial(beat, context),
+        partial(publish_heartbeats, context),
         runtimes.run,
         channel.run,
         NodeImages(context, images, Puller(context, node_logins), settings.max_workers_for_pull_image).run,
@@ -83,26 +83,26 @@ async def run(
     if gates.on("PodProbeMarkerGate"):
         probes = channel.copies(NODE_POD_PROBE, NodePodProbe, optional=True)
         work.append(NodePodProbes(context, probes, results(state / "probes"), settings.node_ips).run)
-    for one in (requests, restarts):
-        one.load()
+    requests.load()
+    restarts.load()
     async with asyncio.TaskGroup() as group:
-        for one in work:
-            group.create_task(one())
+        for part in work:
+            group.create_task(part())
 
 
-async def beat(context: AgentContext) -> None:
+async def publish_heartbeats(context: AgentContext) -> None:
     """Publish every five seconds that the agent is alive, its release, and which parts are not ready.
 
     There is no answer, and nothing is stored; `flotilla doctor` and `flotilla tail --heartbeats` subscribe to it.
     """
     subject = subjects.heartbeat(NODE_AGENT, context.node)
     while True:
-        said = Heartbeat(
+        heartbeat = Heartbeat(
             service=NODE_AGENT,
             replica=context.node,
             version=VERSION,
             at=context.clock.now(),
             waiting=context.status.waiting,
         )
-        context.bus.publish_soon(subject, msgspec.json.encode(said))
+        context.bus.publish_soon(subject, msgspec.json.encode(heartbeat))
         await context.clock.sleep(HEARTBEAT_SECONDS)

@@ -69,8 +69,8 @@ async def _until_stopped(settings: Settings) -> None:
     inbox = subjects.node_inbox(settings.node)
     bus = NatsBus(settings, name=f"nodeagent/{settings.node}", clock=clock, inbox_prefix=inbox)
 
-    tell = partial(status.ready, "runtime")
-    runtimes = Runtimes(clock, tell, override=settings.cri_socket, host_root=settings.host_root)
+    report = partial(status.ready, "runtime")
+    runtimes = Runtimes(clock, report, override=settings.cri_socket, host_root=settings.host_root)
     logins = _node_logins(settings, clock, status, os.environ)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(bus.close)

@@ -13,8 +13,8 @@ import structlog
 from flotilla_common.control.priority import PriorityOrder
 from flotilla_common.control.queue import Backoff, KeyedQueue
 from flotilla_nodeagent.agent_context import AgentContext
-from flotilla_nodeagent.channel.reporting import ReportNotAccepted
 from flotilla_nodeagent.cri.errors import CriError
+from flotilla_nodeagent.reporting import ReportNotAccepted
 
 K = TypeVar("K", bound=Hashable)
 
@@ -54,11 +54,11 @@ class WorkQueue(Generic[K]):
     async def _loop(self) -> None:
         while (key := await self._queue.get()) is not None:
             try:
-                await self._one(key)
+                await self._process(key)
             finally:
                 self._queue.done(key)
 
-    async def _one(self, key: K) -> None:
+    async def _process(self, key: K) -> None:
         try:
             again = await self._do(key)
         except (CriError, ReportNotAccepted) as error:

@@ -13,7 +13,7 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock, SystemEntropy
-from flotilla_nodeagent.channel.reader import Reader
+from flotilla_nodeagent.reader import Reader
 from tests.integration.recreate.conftest import NODE, PATIENCE, Space, request, state
 from tests.support.broker import environment
 from tests.support.cluster import eventually

@@ -12,7 +12,7 @@ import pytest
 from flotilla_common.api.resources import POD
 from flotilla_common.bus import jetstream, subjects
 from flotilla_common.bus.interface import Bus, BusError, Delivery, Follow
-from flotilla_nodeagent.channel.reader import Ended, Heartbeat, Object, read_delivery
+from flotilla_nodeagent.reader import Ended, Heartbeat, Object, read_delivery
 from tests.simulation.contract.bus import Harness, Play, Reader, eventually
 
 SPEC = subjects.node_stream(POD)

@@ -10,9 +10,9 @@ import msgspec
 
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.bus.jetstream import DELIVERY_HEARTBEAT_SECONDS
-from flotilla_nodeagent.channel.reader import SILENCE_SECONDS as READER_SILENCE
-from flotilla_nodeagent.channel.reporting import ANSWER_SECONDS
-from flotilla_nodeagent.images.pull import AWAY_PAUSE
+from flotilla_nodeagent.pulling import AWAY_PAUSE
+from flotilla_nodeagent.reader import SILENCE_SECONDS as READER_SILENCE
+from flotilla_nodeagent.reporting import ANSWER_SECONDS
 from flotilla_watcher.resource_watch import GUARD_SECONDS, MARKER_BEATS
 from tests.simulation.nodes.agent import NAME as AGENT
 from tests.simulation.oracles.view import VISIBILITY_LAG

@@ -7,9 +7,9 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import POD
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
-from flotilla_nodeagent.channel.copies import Copies
-from flotilla_nodeagent.channel.reader import Object as Delivered
-from flotilla_nodeagent.channel.reader import read_delivery
+from flotilla_nodeagent.copies import Copies
+from flotilla_nodeagent.reader import Object as Delivered
+from flotilla_nodeagent.reader import read_delivery
 
 
 def marker(epoch: str, rv: int, pending: int = 0) -> Message:

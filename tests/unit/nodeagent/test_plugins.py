@@ -12,8 +12,8 @@ import pytest
 import uvloop
 from structlog.testing import capture_logs
 
-from flotilla_nodeagent.credentials import plugin, plugins
-from flotilla_nodeagent.credentials.plugin import Plugin
+from flotilla_nodeagent.credentials import plugins
+from flotilla_nodeagent.credentials.plugins import Plugin
 from flotilla_nodeagent.credentials.program import ANSWER_LIMIT
 from flotilla_nodeagent.credentials.providers import Provider, Variable
 from tests.support.cluster import eventually
@@ -208,7 +208,7 @@ async def test_a_failure_is_not_kept(bench: Bench) -> None:
 
 @LOOPS
 def test_one_that_hangs_is_killed_with_all_it_started(bench: Bench, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
-    monkeypatch.setattr(plugin, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(plugins, "ANSWER_SECONDS", 1.0)
     ids = bench.folder / "ids"
     bench.script(f"sleep 600 & echo $! > {ids}; echo $$ >> {ids}; wait")
 
@@ -222,7 +222,7 @@ def test_one_that_hangs_is_killed_with_all_it_started(bench: Bench, monkeypatch:
             await eventually(lambda number=number: not alive(int(number)))
         bench.prints(answer())
         monkeypatch.undo()
-        bench.clock.time += plugin.SILENCE_SECONDS + 1
+        bench.clock.time += plugins.SILENCE_SECONDS + 1
         assert await passwords(asked) == ["p"]
 
     run(story())

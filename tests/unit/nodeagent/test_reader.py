@@ -11,8 +11,8 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_RE
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message
 from flotilla_common.node.reports import FollowAnswer, FollowRequest
-from flotilla_nodeagent.channel.copies import Copies
-from flotilla_nodeagent.channel.reader import Ended, Heartbeat, Object, Reader, read_delivery
+from flotilla_nodeagent.copies import Copies
+from flotilla_nodeagent.reader import Ended, Heartbeat, Object, Reader, read_delivery
 from tests.simulation.loop import SeededEntropy, SimulatedClock, SimulatedLoop, run
 
 PLURAL = RECREATE_REQUEST.plural

@@ -232,7 +232,7 @@ class Said:
 async def test_a_node_without_a_runtime_says_so(tmp_path: Path) -> None:
     said = Said()
     found = Runtimes(FakeClock(), said.say, host_root=str(tmp_path))
-    await found.look()
+    await found.check_all()
     assert not said.ok
     assert "no container runtime found; looked for /run/containerd/containerd.sock" in said.why
     with pytest.raises(Unavailable):
@@ -244,10 +244,10 @@ async def test_a_runtime_is_found_where_it_listens(cri: FakeCri, short_path: Pat
     said, folder = Said(), short_path / where
     folder.mkdir(parents=True)
     found = Runtimes(FakeClock(), said.say, host_root=str(short_path))
-    await found.look()
+    await found.check_all()
     assert not said.ok
     async with served(cri, folder / "containerd.sock"):
-        await found.look()
+        await found.check_all()
         assert said.ok
         assert found.primary().name == "containerd"
         assert found.named("cri-o") is None
@@ -262,7 +262,7 @@ async def test_the_one_with_pods_is_preferred(short_path: Path) -> None:
     first, second = short_path / "run/containerd/containerd.sock", short_path / "run/k3s/containerd/containerd.sock"
     async with served(unused, first), served(used, second):
         found = Runtimes(FakeClock(), Said().say, host_root=str(short_path))
-        await found.look()
+        await found.check_all()
         assert found.primary().path == str(second)
         found.close()
 
@@ -272,7 +272,7 @@ async def test_a_socket_of_something_else_is_told(cri: FakeCri, path: Path) -> N
     said = Said()
     async with served(cri, path):
         found = Runtimes(FakeClock(), said.say, override=str(path))
-        await found.look()
+        await found.check_all()
         assert not said.ok
         assert "unknown service runtime.v1.ImageService" in said.why
         found.close()

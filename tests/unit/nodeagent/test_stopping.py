@@ -18,9 +18,9 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
     TcpSocketAction,
 )
 from flotilla_nodeagent.cri.types import PORTS_ANNOTATION, PRE_STOP_ANNOTATION, Container, State
-from flotilla_nodeagent.stopping import http
-from flotilla_nodeagent.stopping.hooks import Hook, HookFailed, hook_of, port_of, run_hook
-from flotilla_nodeagent.stopping.journal import Entry, Journal
+from flotilla_nodeagent.http_client import get_status
+from flotilla_nodeagent.stop_journal import Entry, Journal
+from flotilla_nodeagent.stopping import Hook, HookFailed, hook_of, port_of, run_hook
 from tests.support.fake_clock import FakeClock
 
 BEGUN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -128,7 +128,7 @@ async def test_nobody_listens(unused_tcp_port: int) -> None:
 async def test_a_body_is_cut(web: Web) -> None:
     web.answer, web.endless = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 100_000, True
     async with asyncio.timeout(10):
-        assert await http.get("127.0.0.1", web.port, "/") == 200
+        assert await get_status("127.0.0.1", web.port, "/") == 200
 
 
 async def test_a_head_without_end_is_no_answer(web: Web) -> None:

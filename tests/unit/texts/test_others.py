@@ -14,7 +14,7 @@ from flotilla_common.control.plan import Intent
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.readiness import Blocker, add_blocker, remove_blocker
 from flotilla_jobs.containerrecreate.plan import DEADLINE, NO_ANSWER, POD_GONE
-from flotilla_nodeagent.recreate.states import NOT_FOUND
+from flotilla_nodeagent.recreate_states import NOT_FOUND
 from tests.unit.cloneset import build as cs
 from tests.unit.recreate import world as crr
 from tests.unit.resourcedistribution import world as rd

@@ -97,13 +97,13 @@ class DockerFiles:
     def __init__(self, kubelet_root: Path, working: Path, home: Path | None) -> None:
         homes = [] if home is None else [home]
         root = Path("/")
-        new = (kubelet_root, working, *(one / ".docker" for one in homes), root / ".docker")
+        new = (kubelet_root, working, *(folder / ".docker" for folder in homes), root / ".docker")
         old = (kubelet_root, working, *homes, root)
         self._places = list(_places(new, "config.json", of_config_json)) + list(
             _places(old, ".dockercfg", of_dockercfg)
         )
         self._log = structlog.get_logger(part="docker config")
-        self._said: dict[Path, str] = {}
+        self._logged: dict[Path, str] = {}
 
     async def logins(self, repository: str) -> list[Login]:
         """Return the logins that match the full repository, in the order in which to try them."""
@@ -113,15 +113,15 @@ class DockerFiles:
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except (OSError, trust.Untrusted, BadDocument) as error:
-                self._say(path, str(error))
+                self._log_once(path, str(error))
             else:
                 return Keyring(entries).logins(repository)
         return []
 
-    def _say(self, path: Path, why: str) -> None:
+    def _log_once(self, path: Path, why: str) -> None:
         """Log the problem once, not at every pull."""
-        if self._said.get(path) != why:
-            self._said[path] = why
+        if self._logged.get(path) != why:
+            self._logged[path] = why
             self._log.warning("docker config file not used", file=str(path), why=why)
 
 

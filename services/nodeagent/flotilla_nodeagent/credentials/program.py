@@ -39,7 +39,7 @@ async def run(
     """
     loop = asyncio.get_running_loop()
     try:
-        transport, talk = await loop.subprocess_exec(
+        transport, call = await loop.subprocess_exec(
             _PluginCall, str(program), *arguments, env=dict(env), cwd="/", start_new_session=True
         )
     except (OSError, ValueError) as error:
@@ -49,24 +49,24 @@ async def run(
         if not stdin.is_closing():  # it may have ended without reading
             stdin.write(question)
             stdin.close()
-        await asyncio.wait((talk.ended,), timeout=seconds)
-        if not talk.ended.done():
+        await asyncio.wait((call.ended,), timeout=seconds)
+        if not call.ended.done():
             raise ProgramFailed(f"no answer within {seconds:g} s", silent=True)
-        talk.ended.result()
+        call.ended.result()
         if code := transport.get_returncode():
-            raise ProgramFailed(f"exit code {code}{talk.complaint}")
-        return bytes(talk.answer)
+            raise ProgramFailed(f"exit code {code}{call.complaint}")
+        return bytes(call.answer)
     finally:
-        if not talk.ended.done() or talk.ended.exception() is not None:
-            await _kill(transport.get_pid(), talk)
+        if not call.ended.done() or call.ended.exception() is not None:
+            await _kill(transport.get_pid(), call)
         transport.close()
 
 
-async def _kill(pid: int, talk: "_PluginCall") -> None:
+async def _kill(pid: int, call: "_PluginCall") -> None:
     """Kill its whole session: child processes may outlive the plugin itself."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
-    await asyncio.wait((talk.exited,), timeout=REAP_SECONDS)
+    await asyncio.wait((call.exited,), timeout=REAP_SECONDS)
 
 
 class _PluginCall(asyncio.SubprocessProtocol):
@@ -99,5 +99,7 @@ class _PluginCall(asyncio.SubprocessProtocol):
     @property
     def complaint(self) -> str:
         """`: …` with the printable part of its stderr, on one line."""
-        text = "".join(one if one.isprintable() else " " for one in self._complaint.decode(errors="replace"))
+        text = "".join(
+            character if character.isprintable() else " " for character in self._complaint.decode(errors="replace")
+        )
         return f": {' '.join(text.split())}" if text.strip() else ""

@@ -70,12 +70,12 @@ class Runtime:
 
     async def holds_pods(self) -> bool:
         """Report whether the kubelet has created containers here."""
-        return any(POD_UID_LABEL in one.labels for one in await self.all_containers())
+        return any(POD_UID_LABEL in container.labels for container in await self.all_containers())
 
     async def container(self, container_id: str) -> Container | None:
         """Return the container with this ID, or None."""
         found = await self._list(wire.ContainerFilter(id=container_id))
-        return next((one for one in found if one.id == container_id), None)
+        return next((container for container in found if container.id == container_id), None)
 
     async def started_at(self, container_id: str) -> float:
         """Return when the container was started, in seconds since the epoch; 0 if it never was."""
@@ -128,13 +128,13 @@ class Runtime:
             request = wire.PodSandboxStatusRequest(pod_sandbox_id=sandbox_id)
             reply = await self._runtime.PodSandboxStatus(request, timeout=CALL_SECONDS)
         network = reply.status.network
-        return tuple(ip for ip in (network.ip, *(one.ip for one in network.additional_ips)) if ip)
+        return tuple(ip for ip in (network.ip, *(additional.ip for additional in network.additional_ips)) if ip)
 
     async def images(self) -> list[Image]:
         """Return all complete images."""
         async with translated():
             reply = await self._images.ListImages(wire.ListImagesRequest(), timeout=PROBE_SECONDS)
-        return [Image(one.id, tuple(one.repo_tags), tuple(one.repo_digests)) for one in reply.images]
+        return [Image(image.id, tuple(image.repo_tags), tuple(image.repo_digests)) for image in reply.images]
 
     async def pull(
         self, image: str, login: Login | None, *, labels: dict[str, str], annotations: dict[str, str]
@@ -156,15 +156,15 @@ class Runtime:
         async with translated():
             request = wire.ListContainersRequest(filter=chosen)
             reply = await self._runtime.ListContainers(request, timeout=CALL_SECONDS)
-        return [_container(one) for one in reply.containers]
+        return [_container(container) for container in reply.containers]
 
 
-def _container(one: wire.Container) -> Container:
+def _container(listed: wire.Container) -> Container:
     return Container(
-        id=one.id,
-        state=State(one.state) if one.state in (0, 1, 2) else State.UNKNOWN,
-        created_at=max(one.created_at, 0),
-        sandbox=one.pod_sandbox_id,
-        labels=dict(one.labels),
-        annotations=dict(one.annotations),
+        id=listed.id,
+        state=State(listed.state) if listed.state in (0, 1, 2) else State.UNKNOWN,
+        created_at=max(listed.created_at, 0),
+        sandbox=listed.pod_sandbox_id,
+        labels=dict(listed.labels),
+        annotations=dict(listed.annotations),
     )

@@ -33,7 +33,7 @@ A distribution's own socket exists only where it is used, but cri-dockerd often 
 which is why the kubelet's own runtime is preferred.
 """
 
-LOOK_SECONDS = 2.0
+CHECK_SECONDS = 2.0
 """Interval of checks: a runtime may appear or disappear. Requesting its version costs next to nothing."""
 
 Report = Callable[[bool, str], None]
@@ -48,7 +48,7 @@ def candidates(override: str, host_root: str = "") -> list[str]:
     if override:
         path = override.removeprefix("unix://")
         return [_on_host(path if path.startswith("/") else f"/run/{path}", host_root)]
-    return [path for path in (_on_host(one, host_root) for one in CANDIDATES) if Path(path).is_socket()]
+    return [path for path in (_on_host(socket, host_root) for socket in CANDIDATES) if Path(path).is_socket()]
 
 
 def _on_host(path: str, host_root: str) -> str:
@@ -78,7 +78,7 @@ class Runtimes:
 
     def named(self, name: str) -> Runtime | None:
         """Return the runtime whose container IDs have this prefix, or None."""
-        found = [one for one in (*self._answering.values(), *self._known.values()) if one.name == name]
+        found = [runtime for runtime in (*self._answering.values(), *self._known.values()) if runtime.name == name]
         return found[0] if found else None
 
     def primary(self) -> Runtime:
@@ -91,17 +91,17 @@ class Runtimes:
     async def run(self) -> None:
         """Check for runtimes until cancelled."""
         while True:
-            await self.look()
-            await self._clock.sleep(LOOK_SECONDS)
+            await self.check_all()
+            await self._clock.sleep(CHECK_SECONDS)
 
-    async def look(self) -> None:
+    async def check_all(self) -> None:
         """Try every candidate once."""
         paths = candidates(self._override, self._host_root)
         troubles = {path: await self._try(path) for path in paths}
         self._answering = {path: self._known[path] for path, trouble in troubles.items() if not trouble}
         if len(self._answering) > 1:
             await self._prefer_the_kubelets()
-        self._tell([f"{path}: {trouble}" for path, trouble in troubles.items() if trouble])
+        self._report_state([f"{path}: {trouble}" for path, trouble in troubles.items() if trouble])
 
     def close(self) -> None:
         """Close all sockets."""
@@ -134,10 +134,12 @@ class Runtimes:
                 self._answering = {path: runtime} | self._answering
                 return
 
-    def _tell(self, troubles: list[str]) -> None:
+    def _report_state(self, troubles: list[str]) -> None:
         if self._answering:
-            found = self._answering.values()
-            self._report(True, ", ".join(f"{one.name} {one.version} at {one.path}" for one in found))
+            answering = self._answering.values()
+            self._report(
+                True, ", ".join(f"{runtime.name} {runtime.version} at {runtime.path}" for runtime in answering)
+            )
         elif troubles:
             self._report(False, "no container runtime works: " + "; ".join(troubles))
         else:

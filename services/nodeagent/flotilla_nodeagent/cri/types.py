@@ -90,7 +90,7 @@ class Login(msgspec.Struct, frozen=True):
 def newest(containers: list[Container]) -> dict[str, Container]:
     """Return the most recently created container of each name; runtimes keep dead ones for a while (cri.md §9)."""
     found: dict[str, Container] = {}
-    for container in sorted(containers, key=lambda one: (one.created_at, one.restarts)):
+    for container in sorted(containers, key=lambda each: (each.created_at, each.restarts)):
         found[container.name] = container
     return found
 

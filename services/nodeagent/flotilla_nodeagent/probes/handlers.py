@@ -1,25 +1,74 @@
-"""Runs one round of one probe: a command in the container, a request or a connection to the pod (nodeagent.md §6.3)."""
+"""Runs one round of one probe: a command in the container, a request or a connection to the pod (nodeagent.md §6.3).
+
+Requests and connections go only to the pod's own IP, by the container runtime. A pod in the node's network has no IP of
+its own in the runtime. Its IP is the node's, so the requested one must belong to this machine or, for an agent in a
+network of its own, be listed as the node's in the settings. Loopback addresses are refused, since they are never a
+pod's IP.
+"""
 
 import asyncio
 import os
 import socket
 import ssl
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from ipaddress import IPv6Address, ip_address
 
 from flotilla_common.clock import Clock
 from flotilla_nodeagent.cri.errors import TimedOut
 from flotilla_nodeagent.cri.runtime import CALL_SECONDS, Runtime
 from flotilla_nodeagent.cri.types import Container
-from flotilla_nodeagent.probes import http
-from flotilla_nodeagent.probes.definitions import Exec, Handler, HttpGet, Impossible, TcpSocket
+from flotilla_nodeagent.http_client import InvalidResponse, probe, target
+from flotilla_nodeagent.probes.definitions import Exec, Handler, HttpGet, Impossible, ProbeRejected, TcpSocket
 from flotilla_nodeagent.probes.states import Outcome
-from flotilla_nodeagent.stopping.http import target
 
 OUTPUT_LIMIT = 10 << 10
 """Limit of the bytes of a command's output that are kept."""
 
 LATE_SECONDS = 1.0
 """A timeout noticed later than this is not the pod's fault: this process or its machine stood still."""
+
+_TIMEOUT = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+
+
+def is_own_address(ip: str) -> bool:
+    """Report whether this machine has the address: only then can a socket be bound to it."""
+    family = socket.AF_INET6 if ":" in ip else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as unconnected:
+            unconnected.bind((ip, 0))
+    except OSError:
+        return False
+    return True
+
+
+def addresses_of_node(listed: str) -> Callable[[str], bool]:
+    """Return a predicate for the node's addresses: those of this list, separated by commas, and of this machine."""
+    addresses = frozenset(str(ip_address(item.strip())) for item in listed.split(",") if item.strip())
+    return lambda ip: ip in addresses or is_own_address(ip)
+
+
+def pod_address(asked: str, known: Sequence[str], is_own: Callable[[str], bool]) -> str:
+    """Return the IP to connect to. Raises ProbeRejected, Impossible.
+
+    `asked` is the IP in the NodePodProbe, empty if it was not known at that time; `known` are the pod's IPs in the
+    runtime, none for a pod in the node's network.
+    """
+    if not asked:
+        if not known:
+            raise Impossible("the pod's IP is not known yet")
+        return known[0]
+    try:
+        address = ip_address(asked)
+    except ValueError as error:
+        raise ProbeRejected(f"{asked[:64]!r} is not an IP") from error
+    mapped = isinstance(address, IPv6Address) and address.ipv4_mapped is not None
+    if mapped or address.is_loopback or address.is_unspecified or address.is_multicast or "%" in asked:
+        raise ProbeRejected(f"{asked[:64]} is not the IP of a pod")
+    if any(address == ip_address(ip) for ip in known):
+        return str(address)
+    if known or not is_own(str(address)):
+        raise ProbeRejected(f"{address} is not an IP of the pod")
+    return str(address)
 
 
 async def run(
@@ -38,9 +87,6 @@ async def run(
         case TcpSocket():
             where = f"dial tcp {_address(ip, handler.port)}"
             return await _in_time(_tcp(ip, handler.port), timeout, clock, f"{where}: i/o timeout")
-
-
-_TIMEOUT = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 
 
 async def _execute(handler: Exec, container: Container, timeout: int, runtime: Runtime, clock: Clock) -> Outcome:
@@ -69,9 +115,9 @@ async def _in_time(running: Coroutine[None, None, Outcome], timeout: int, clock:
 
 async def _http(ip: str, action: HttpGet) -> Outcome:
     try:
-        return await http.probe(ip, action)
-    except (OSError, http.Broken) as error:
-        why = str(error) if isinstance(error, http.Broken) else _dialling(ip, action.port, error)
+        return await probe(ip, action)
+    except (OSError, InvalidResponse) as error:
+        why = str(error) if isinstance(error, InvalidResponse) else _dialling(ip, action.port, error)
         return Outcome(False, _http_error(ip, action, why))
 
 

@@ -44,7 +44,7 @@ class Inventory:
             await self._refresh()
         return _of(probe, self._by_pod.get(probe.uid, {}))
 
-    async def look(self, probe: Probe) -> Container | None:
+    async def read(self, probe: Probe) -> Container | None:
         """Return the probe's newest container from a fresh list."""
         return _of(probe, newest(await self.runtime.containers(probe.uid)))
 

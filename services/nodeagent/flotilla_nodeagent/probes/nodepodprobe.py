@@ -19,14 +19,14 @@ from flotilla_common.control.queue import Backoff
 from flotilla_common.node.quota import Quota
 from flotilla_common.node.reports import NODE_POD_PROBES, EventReport, NodePodProbeReport
 from flotilla_nodeagent.agent_context import AgentContext
-from flotilla_nodeagent.channel.copies import Copies, Key
-from flotilla_nodeagent.channel.reporting import ReportNotAccepted, ReportRejected
+from flotilla_nodeagent.copies import Copies, Key
 from flotilla_nodeagent.probes import definitions
-from flotilla_nodeagent.probes.addresses import addresses_of_node
 from flotilla_nodeagent.probes.definitions import Probe, digest, read_probes
+from flotilla_nodeagent.probes.handlers import addresses_of_node
 from flotilla_nodeagent.probes.prober import Prober, Worker
 from flotilla_nodeagent.probes.results import Results, StoredResult
 from flotilla_nodeagent.probes.states import Progress, Result, cut, redefined
+from flotilla_nodeagent.reporting import ReportNotAccepted, ReportRejected
 from flotilla_nodeagent.workqueue import WorkQueue
 
 COMPONENT = "kruise-daemon-podprobe"
@@ -63,7 +63,7 @@ class NodePodProbes:
         self._kept: Mapping[definitions.Key, StoredResult] | None = results.load()  # None once it is consumed
         self._writes = Quota(BURST, WRITES_PER_SECOND)
         self._read: NodePodProbe | None = None  # the copy that the probes are from
-        self._said: Gist | None = None  # accepted last, unless a later copy contradicts
+        self._reported: Gist | None = None  # accepted last, unless a later copy contradicts
         self._events: dict[definitions.Key, float] = {}  # time of the last one (monotonic)
         self._queue = WorkQueue[Key]("probes", context, self._sync, workers=1, backoff=BACKOFF)
         self._prober = Prober(context, self._changed, addresses_of_node(node_ips))
@@ -95,7 +95,7 @@ class NodePodProbes:
         found = self._copies.get(key)
         if found is None or found.metadata.deletion_timestamp is not None:
             self._prober.sync({}, {})
-            self._read = self._said = None
+            self._read = self._reported = None
             return None
         if found is not self._read:
             self._take(found)
@@ -104,7 +104,7 @@ class NodePodProbes:
             return self._writes.wait(key[1], now)  # not slept here: by then there may be something newer
         status = status_of(self._prober.workers)
         self._results.keep([one.kept for one in self._prober.workers.values() if one.kept is not None])
-        if gist(status) != (gist(found.status) if self._said is None else self._said):
+        if gist(status) != (gist(found.status) if self._reported is None else self._reported):
             self._writes.take(key[1], now)
             await self._report(found, status)
         return None
@@ -119,8 +119,8 @@ class NodePodProbes:
         more = f"; {left_out} more are over the limit" if left_out else ""
         self._context.status.ready("probes", True, f"{len(wanted)} run{more}")
         self._read = found
-        if gist(found.status) != self._said:
-            self._said = None
+        if gist(found.status) != self._reported:
+            self._reported = None
 
     def _known(
         self, wanted: Mapping[definitions.Key, Probe], status: NodePodProbeStatus
@@ -156,11 +156,11 @@ class NodePodProbes:
         try:
             await self._context.reporter.send(NODE_POD_PROBES, "", meta.name, report)
         except ReportNotAccepted:
-            self._said = None  # it may have been written all the same: the copy will show
+            self._reported = None  # it may have been written all the same: the copy will show
             raise
         except ReportRejected as error:
             self._log.warning("report refused", why=str(error))
-        self._said = gist(status)
+        self._reported = gist(status)
 
 
 def status_of(workers: Mapping[definitions.Key, Worker]) -> NodePodProbeStatus:

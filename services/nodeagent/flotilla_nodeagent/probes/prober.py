@@ -18,8 +18,8 @@ from flotilla_nodeagent.agent_context import AgentContext
 from flotilla_nodeagent.cri.errors import CriError
 from flotilla_nodeagent.cri.types import Container, State
 from flotilla_nodeagent.probes import handlers, states
-from flotilla_nodeagent.probes.addresses import pod_address
 from flotilla_nodeagent.probes.definitions import Exec, Impossible, Key, Probe, ProbeRejected, digest
+from flotilla_nodeagent.probes.handlers import pod_address
 from flotilla_nodeagent.probes.inventory import Inventory
 from flotilla_nodeagent.probes.results import StoredResult
 from flotilla_nodeagent.probes.slots import Slots
@@ -60,7 +60,7 @@ class Worker:
         self.due = due
         self.begun = due  # when the last round was due
         self.stored_at = now  # when the result was last stored
-        self.lamented = ""
+        self.logged_failure = ""
         self.task: asyncio.Task[None] | None = None
 
     @property
@@ -141,7 +141,7 @@ class Prober:
             self._push(worker)
         if (before.handler, before.refused) != (probe.handler, probe.refused):
             self._set(worker, states.redefined(worker.progress, self._clock.now()))
-            self._hasten(worker, 0.0)
+            self._bring_forward(worker, 0.0)
 
     def _stop(self, worker: Worker) -> None:
         worker.due = float("inf")
@@ -202,12 +202,12 @@ class Prober:
         """Carry out one round (nodeagent.md §6.2)."""
         probe, before = worker.probe, worker.progress.result
         container = await self._inventory.find(probe)
-        if container is None or not await self._see(worker, container):
-            self._hasten(worker, WAIT_SECONDS)
+        if container is None or not await self._apply_container(worker, container):
+            self._bring_forward(worker, WAIT_SECONDS)
             return
         if before is not None and _state(worker.progress) == UNKNOWN != before.state:
             # Its container was replaced. An outcome right now would hide that on the pod before anyone can see it.
-            self._hasten(worker, WAIT_SECONDS)
+            self._bring_forward(worker, WAIT_SECONDS)
             return
         try:
             outcome = await self._outcome(worker, container)
@@ -221,7 +221,7 @@ class Prober:
             if outcome is not None and worker.probe.handler == probe.handler:
                 await self._take(worker, container, outcome)
 
-    async def _see(self, worker: Worker, container: Container) -> bool:
+    async def _apply_container(self, worker: Worker, container: Container) -> bool:
         """Apply the probe's container to its progress; return whether it runs."""
         progress = worker.progress
         if progress.result is not None and not progress.container_id:
@@ -231,12 +231,12 @@ class Prober:
 
     async def _still_there(self, worker: Worker, container: Container) -> bool:
         """Read the container again, and report whether it is still the newest one in the same state."""
-        found = await self._inventory.look(worker.probe)
+        found = await self._inventory.read(worker.probe)
         if found is not None and (found.id, found.state) == (container.id, container.state):
             return True
         if found is not None:
-            await self._see(worker, found)
-        self._hasten(worker, WAIT_SECONDS)
+            await self._apply_container(worker, found)
+        self._bring_forward(worker, WAIT_SECONDS)
         return False
 
     async def _outcome(self, worker: Worker, container: Container) -> Outcome | None:
@@ -251,7 +251,7 @@ class Prober:
             raise Impossible(probe.problem)
         started = datetime.fromtimestamp(await self._inventory.started(container), UTC)
         if (left := self._timing.remaining((probe.uid, container.id), started, probe.delay)) > 0:
-            self._hasten(worker, left)
+            self._bring_forward(worker, left)
             return None
         ip = ""
         if not isinstance(probe.handler, Exec):
@@ -277,13 +277,13 @@ class Prober:
         handler, changes = worker.probe.handler, _state(self._counted(worker, outcome)) != _state(worker.progress)
         if changes and not (await self._still_there(worker, container) and worker.probe.handler == handler):
             return
-        worker.lamented = ""
+        worker.logged_failure = ""
         self._set(worker, self._counted(worker, outcome))
 
     def _counted(self, worker: Worker, outcome: Outcome) -> Progress:
         return states.probed(worker.progress, worker.probe, outcome, self._clock.now(), refresh=self._stale(worker))
 
-    def _hasten(self, worker: Worker, seconds: float) -> None:
+    def _bring_forward(self, worker: Worker, seconds: float) -> None:
         """Bring the next round forward to `seconds` from now, unless it is due earlier."""
         due = self._clock.monotonic() + seconds
         if due < worker.due < float("inf"):
@@ -304,8 +304,8 @@ class Prober:
 
     def _log_failure(self, worker: Worker, why: str) -> None:
         """Log why a probe cannot be carried out, once for each reason."""
-        if why != worker.lamented:
-            worker.lamented = why
+        if why != worker.logged_failure:
+            worker.logged_failure = why
             self._log.info("a probe cannot be carried out", pod=worker.probe.pod, probe=worker.probe.name, why=why)
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from flotilla_nodeagent.probes.addresses import addresses_of_node, is_own_address, pod_address
 from flotilla_nodeagent.probes.definitions import Impossible, ProbeRejected
+from flotilla_nodeagent.probes.handlers import addresses_of_node, is_own_address, pod_address
 
 POD = ("10.0.0.7", "fd00::7")
 NODE = "192.168.1.5"

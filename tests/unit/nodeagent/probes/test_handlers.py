@@ -13,9 +13,9 @@ import pytest
 from flotilla_common.clock import SystemClock
 from flotilla_nodeagent.cri.errors import CriError, NotFound, TimedOut
 from flotilla_nodeagent.cri.types import CONTAINER_NAME_LABEL, Container, Executed, State
+from flotilla_nodeagent.http_client import BODY_LIMIT, HEAD_LIMIT, REDIRECTS
 from flotilla_nodeagent.probes import handlers
 from flotilla_nodeagent.probes.definitions import Exec, Handler, HttpGet, Impossible, TcpSocket
-from flotilla_nodeagent.probes.http import BODY_LIMIT, HEAD_LIMIT, REDIRECTS
 from flotilla_nodeagent.probes.states import Outcome
 from tests.support.certificates import Authority
 from tests.support.fake_clock import FakeClock

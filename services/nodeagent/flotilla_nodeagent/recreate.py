@@ -17,10 +17,10 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
 )
 from flotilla_common.node.reports import RECREATE_REQUESTS, RecreateReport
 from flotilla_nodeagent.agent_context import AgentContext
-from flotilla_nodeagent.channel.copies import Copies, Key, version
-from flotilla_nodeagent.channel.reporting import ReportRejected
-from flotilla_nodeagent.recreate.pod import NoRuntime, PodContainers
-from flotilla_nodeagent.stopping.stop import ContainerStopper
+from flotilla_nodeagent.copies import Copies, Key, version
+from flotilla_nodeagent.recreate_pod import NoRuntime, PodContainers
+from flotilla_nodeagent.reporting import ReportRejected
+from flotilla_nodeagent.stopping import ContainerStopper
 from flotilla_nodeagent.timing import Timing
 from flotilla_nodeagent.workqueue import WorkQueue
 
@@ -113,12 +113,12 @@ class Requests:
 
     async def _pass(self, pod: Key) -> float | None:
         """Work on the pod's requests until all are waiting."""
-        while (wait := await self._one(pod)) == NOW:
+        while (wait := await self._work_on(pod)) == NOW:
             continue
         self._tidy()
         return wait
 
-    async def _one(self, pod: Key) -> float | None:
+    async def _work_on(self, pod: Key) -> float | None:
         waiting = self._active(pod)
         if not waiting:
             return None

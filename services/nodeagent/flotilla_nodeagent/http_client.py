@@ -1,29 +1,104 @@
-"""HTTP probes: a GET request to the pod, as the kubelet's probes make it (nodeagent.md §6.3).
+"""HTTP GETs as the kubelet makes them for preStop hooks and probes: no certificate checks, responses within limits.
 
-Written on plain streams: an HTTP library would cost more memory than the rest of the agent. All connections go to the
-one IP that the caller gives. A redirect can change the port, the scheme and the path, but never the address: its host
-is only compared. A server's response is read within limits.
+Written on plain streams: an HTTP library would cost more memory than the rest of the agent. A hook follows no redirects
+and gets only a status. All connections of a probe go to the one IP that the caller gives: a redirect can change the
+port, the scheme and the path, but never the address, since its host is only compared (nodeagent.md §6.3).
 """
 
 import asyncio
 import re
+import ssl
 from collections.abc import Mapping
-from urllib.parse import urljoin, urlsplit
+from functools import lru_cache
+from urllib.parse import quote, urljoin, urlsplit
 
 import msgspec
 
 from flotilla_nodeagent.probes.definitions import HttpGet
 from flotilla_nodeagent.probes.states import Outcome
-from flotilla_nodeagent.stopping.http import target, unverified
 
 BODY_LIMIT = 10 << 10
 """Limit of the bytes of a body that are read, as in the kubelet."""
 
-HEAD_LIMIT = 32 << 10
-"""Size limit of status line and headers in bytes."""
+HOOK_HEAD_LIMIT, HEAD_LIMIT = 64 << 10, 32 << 10
+"""Size limits of status line and headers in bytes, for hooks and for probes."""
 
 REDIRECTS = 10
 """Limit of redirects, as in the kubelet."""
+
+
+async def get_status(
+    host: str, port: int, path: str, *, secure: bool = False, headers: Mapping[str, str] | None = None
+) -> int:
+    """Send the request, read the answer, return its status; the caller limits the time.
+
+    Raises OSError when there is no answer, ValueError when the answer is not HTTP.
+    """
+    reader, writer = await asyncio.open_connection(
+        host, port, ssl=unverified() if secure else None, limit=HOOK_HEAD_LIMIT
+    )
+    try:
+        writer.write(_hook_request(host, port, path, headers or {}))
+        await writer.drain()
+        status = _status(await _status_line(reader))
+        left = BODY_LIMIT
+        while left and (piece := await reader.read(left)):
+            left -= len(piece)
+        return status
+    finally:
+        writer.transport.abort()  # closing would wait for the rest of the response
+
+
+async def _status_line(reader: asyncio.StreamReader) -> bytes:
+    """Read up to the body and return the status line."""
+    left = HOOK_HEAD_LIMIT
+    first = line = await reader.readline()
+    while line.strip():
+        left -= len(line)
+        if left < 0:
+            raise ValueError(f"the head of the answer is longer than {HOOK_HEAD_LIMIT} bytes")
+        line = await reader.readline()
+    return first
+
+
+def _hook_request(host: str, port: int, path: str, headers: Mapping[str, str]) -> bytes:
+    """Return an HTTP/1.0 request without keep-alive: the body ends with the connection, and comes in one piece."""
+    given = {name.lower() for name in headers}
+    defaults = {"Host": f"[{host}]:{port}" if ":" in host else f"{host}:{port}", "User-Agent": "kube-probe"}
+    defaults |= {"Accept": "*/*", "Connection": "close"}
+    sent = {name: value for name, value in defaults.items() if name.lower() not in given} | dict(headers)
+    lines = [f"GET {target(path)} HTTP/1.0"]
+    lines += [f"{_plain(name)}: {_plain(value)}" for name, value in sent.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def target(path: str) -> str:
+    """Return the request target for a path with a query, quoted so that nothing in it can end the line."""
+    path, _, _ = path.partition("#")
+    return quote(path if path.startswith("/") else f"/{path}", safe="/?%:@!$&'()*+,;=~[]")
+
+
+def _plain(text: str) -> str:
+    """Return a value that cannot start another header."""
+    return text.replace("\r", " ").replace("\n", " ")
+
+
+def _status(line: bytes) -> int:
+    parts = line.split(None, 2)
+    if len(parts) < 2 or not parts[0].startswith(b"HTTP/") or not parts[1].isdigit():
+        raise ValueError("the answer is not HTTP")
+    return int(parts[1])
+
+
+@lru_cache(maxsize=1)
+def unverified() -> ssl.SSLContext:
+    """Return a TLS context that accepts any certificate, even a weak one: a pod's identity cannot be verified."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_ciphers("DEFAULT:@SECLEVEL=0")
+    return context
+
 
 _DEFAULTS = (("User-Agent", "kube-probe"), ("Accept", "*/*"))
 _OPTIONAL = frozenset(name.lower() for name, _ in _DEFAULTS)  # left out when given as empty
@@ -34,20 +109,20 @@ _STATUS_LINE = re.compile(rb"HTTP/1\.[01] (\d{3})(?: .*)?")
 _HEX = re.compile(rb"[0-9A-Fa-f]{1,15}")
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """The answer of a server, with the beginning of its body."""
+class Response(msgspec.Struct, frozen=True):
+    """The response of a server, with the beginning of its body."""
 
     status: int
     location: str = ""
     body: bytes = b""
 
 
-class Broken(Exception):
+class InvalidResponse(Exception):
     """The answer is not HTTP, or larger than the limits."""
 
 
 async def probe(ip: str, action: HttpGet) -> Outcome:
-    """Send the request and follow redirects on the pod. The caller limits the time. Raises OSError, Broken."""
+    """Send the request and follow redirects on the pod. The caller limits the time. Raises OSError, InvalidResponse."""
     scheme = "https" if action.secure else "http"
     url = f"{scheme}://{_host(ip)}:{action.port}{target(action.path)}"
     for _ in range(REDIRECTS):
@@ -58,10 +133,10 @@ async def probe(ip: str, action: HttpGet) -> Outcome:
         if urlsplit(following).hostname != urlsplit(url).hostname:
             return _outcome(answer)
         url = following
-    raise Broken(f"stopped after {REDIRECTS} redirects")
+    raise InvalidResponse(f"stopped after {REDIRECTS} redirects")
 
 
-def _outcome(answer: Answer) -> Outcome:
+def _outcome(answer: Response) -> Outcome:
     body = answer.body.decode(errors="replace")
     if 300 <= answer.status < 400:
         return Outcome(True, f"Probe terminated redirects, Response body: {body}")
@@ -71,17 +146,17 @@ def _outcome(answer: Answer) -> Outcome:
 
 
 def _redirected(url: str, location: str) -> str:
-    """Return the URL of the redirect, with a port. Raises Broken if it is not an HTTP URL."""
+    """Return the URL of the redirect, with a port. Raises InvalidResponse if it is not an HTTP URL."""
     try:
         parts = urlsplit(urljoin(url, location))
         port = parts.port or _DEFAULT_PORTS[parts.scheme]
         path = f"{parts.path}?{parts.query}" if parts.query else parts.path
         return f"{parts.scheme}://{_host(parts.hostname or '')}:{port}{target(path)}"
     except (ValueError, KeyError) as error:
-        raise Broken("the answer redirects to an invalid HTTP URL") from error
+        raise InvalidResponse("the answer redirects to an invalid HTTP URL") from error
 
 
-async def _ask(ip: str, url: str, headers: tuple[tuple[str, str], ...]) -> Answer:
+async def _ask(ip: str, url: str, headers: tuple[tuple[str, str], ...]) -> Response:
     parts = urlsplit(url)
     assert parts.port is not None
     secure = unverified() if parts.scheme == "https" else None
@@ -91,7 +166,7 @@ async def _ask(ip: str, url: str, headers: tuple[tuple[str, str], ...]) -> Answe
         writer.write(_request(f"{_host(ip)}:{parts.port}", path, headers))
         return await _read(reader)
     except asyncio.IncompleteReadError as error:
-        raise Broken("EOF") from error
+        raise InvalidResponse("EOF") from error
     finally:
         writer.transport.abort()  # closing would wait for the rest of the response
 
@@ -105,7 +180,7 @@ def _request(host: str, path: str, given: tuple[tuple[str, str], ...]) -> bytes:
     return "\r\n".join(lines).encode()
 
 
-async def _read(reader: asyncio.StreamReader) -> Answer:
+async def _read(reader: asyncio.StreamReader) -> Response:
     """Return the answer, after skipping informational ones."""
     left = HEAD_LIMIT
     while True:
@@ -113,20 +188,20 @@ async def _read(reader: asyncio.StreamReader) -> Answer:
         if not 100 <= status < 200 or status == 101:
             break
     body = b"" if status in _WITHOUT_BODY else await _body(reader, headers)
-    return Answer(status, headers.get("location", ""), body)
+    return Response(status, headers.get("location", ""), body)
 
 
 async def _head(reader: asyncio.StreamReader, left: int) -> tuple[int, dict[str, str], int]:
     """Return status and headers, and the bytes left for further heads."""
     found = _STATUS_LINE.fullmatch((line := await _line(reader)).rstrip())
     if found is None:
-        raise Broken("malformed HTTP response")
+        raise InvalidResponse("malformed HTTP response")
     left -= len(line)
     headers: dict[str, str] = {}
     while (line := await _line(reader)).strip():
         left -= len(line)
         if left < 0:
-            raise Broken(f"the head of the answer is longer than {HEAD_LIMIT} bytes")
+            raise InvalidResponse(f"the head of the answer is longer than {HEAD_LIMIT} bytes")
         name, _, value = line.decode("latin-1").partition(":")
         headers.setdefault(name.strip().lower(), value.strip())
     return int(found[1]), headers, left
@@ -136,9 +211,9 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
     try:
         line = await reader.readline()
     except ValueError as error:
-        raise Broken(f"a line of the answer is longer than {HEAD_LIMIT} bytes") from error
+        raise InvalidResponse(f"a line of the answer is longer than {HEAD_LIMIT} bytes") from error
     if not line.endswith(b"\n"):
-        raise Broken("EOF")
+        raise InvalidResponse("EOF")
     return line
 
 
@@ -163,7 +238,7 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
     while len(body) < BODY_LIMIT:
         size = (await _line(reader)).partition(b";")[0].strip()
         if not _HEX.fullmatch(size):
-            raise Broken("malformed chunked encoding")
+            raise InvalidResponse("malformed chunked encoding")
         if not (length := int(size, 16)):
             break
         body += await _up_to(reader, min(length, BODY_LIMIT - len(body)))

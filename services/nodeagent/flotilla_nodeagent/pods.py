@@ -9,13 +9,13 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
 from flotilla_common.node.reports import PODS, PodReport
 from flotilla_nodeagent.agent_context import AgentContext
-from flotilla_nodeagent.channel.copies import Copies, Key, version
-from flotilla_nodeagent.channel.reporting import ReportRejected
+from flotilla_nodeagent.copies import Copies, Key, version
 from flotilla_nodeagent.cri.errors import CriError
 from flotilla_nodeagent.cri.runtime import Runtime
 from flotilla_nodeagent.cri.types import Container, State, newest
-from flotilla_nodeagent.meta.restarts import PendingRestart, Restarts
-from flotilla_nodeagent.meta.runtime_meta import (
+from flotilla_nodeagent.reporting import ReportRejected
+from flotilla_nodeagent.restarts import PendingRestart, Restarts
+from flotilla_nodeagent.runtime_meta import (
     Entry,
     Hashes,
     RuntimeMeta,

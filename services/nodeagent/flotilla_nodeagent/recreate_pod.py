@@ -4,14 +4,13 @@ from datetime import UTC, datetime
 
 from flotilla_common.api.keys import RECREATE_POD_UID
 from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest, RecreateState
-from flotilla_nodeagent.channel.reporting import Reporter
 from flotilla_nodeagent.cri.errors import CriError, NotFound, Unavailable
 from flotilla_nodeagent.cri.runtime import Runtime
 from flotilla_nodeagent.cri.runtimes import Runtimes
 from flotilla_nodeagent.cri.types import Container, State, newest
-from flotilla_nodeagent.recreate.states import ContainerObservation, NextStep, next_states, next_step, with_outcome
-from flotilla_nodeagent.stopping.hooks import Hook
-from flotilla_nodeagent.stopping.stop import ContainerStopper, StoppedPod, StopRequest, stop_events
+from flotilla_nodeagent.recreate_states import ContainerObservation, NextStep, next_states, next_step, with_outcome
+from flotilla_nodeagent.reporting import Reporter
+from flotilla_nodeagent.stopping import ContainerStopper, Hook, StoppedPod, StopRequest, stop_events
 from flotilla_nodeagent.timing import Timing
 
 COMPONENT = "kruise-daemon-crr"

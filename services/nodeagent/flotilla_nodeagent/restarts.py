@@ -11,10 +11,9 @@ import structlog
 
 from flotilla_common.control.queue import Backoff
 from flotilla_nodeagent.agent_context import AgentContext
-from flotilla_nodeagent.channel.copies import Key
+from flotilla_nodeagent.copies import Key
 from flotilla_nodeagent.cri.types import State
-from flotilla_nodeagent.stopping.hooks import hook_of
-from flotilla_nodeagent.stopping.stop import LEAST_GRACE, ContainerStopper, StoppedPod, StopRequest, stop_events
+from flotilla_nodeagent.stopping import LEAST_GRACE, ContainerStopper, StoppedPod, StopRequest, hook_of, stop_events
 from flotilla_nodeagent.workqueue import WorkQueue
 
 WORKERS = 10

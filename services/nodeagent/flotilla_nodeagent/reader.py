@@ -97,10 +97,10 @@ class Reader:
         self._expected = 1
         self._sequence = 0
         self._created = ""
-        self._heard = clock.monotonic()
-        self._ask_at = self._heard
+        self._last_message = clock.monotonic()
+        self._ask_at = self._last_message
         self._trouble: str = "not asked yet"
-        self._said: str = ""
+        self._logged_trouble: str = ""
         self._log = structlog.get_logger(resource=resource.id)
 
     @property
@@ -112,22 +112,22 @@ class Reader:
         """Keep a delivery going."""
         try:
             while True:
-                await self._tend()
+                await self._check_delivery()
                 await self._clock.sleep(CHECK_SECONDS)
         finally:
             await self._drop()
 
-    async def _tend(self) -> None:
+    async def _check_delivery(self) -> None:
         if not self._bus.connected:
             self._trouble = self._trouble or "the bus is disconnected"
             return
-        if not self._trouble and self._clock.monotonic() - self._heard > SILENCE_SECONDS:
+        if not self._trouble and self._clock.monotonic() - self._last_message > SILENCE_SECONDS:
             self._trouble = "no message from the delivery"
         if not self._trouble or self._clock.monotonic() < self._ask_at:
             return
-        if self._trouble != self._said:
+        if self._trouble != self._logged_trouble:
             self._log.info("requesting the node's objects", why=self._trouble)
-            self._said = self._trouble
+            self._logged_trouble = self._trouble
         try:
             await self._ask()
         except BusError as error:
@@ -136,7 +136,7 @@ class Reader:
     async def _ask(self) -> None:
         """Request a new delivery, to a fresh inbox."""
         await self._drop()
-        away = self._clock.monotonic() - self._heard
+        away = self._clock.monotonic() - self._last_message
         request = FollowRequest(
             plural=self._resource.plural,
             inbox=f"{subjects.node_inbox(self._node)}.{self._entropy.token()}",
@@ -154,8 +154,8 @@ class Reader:
             self._sequence = 0
             self._on_reset()
         self._created = answer.created
-        self._trouble = self._said = ""
-        self._heard = self._clock.monotonic()
+        self._trouble = self._logged_trouble = ""
+        self._last_message = self._clock.monotonic()
         early, self._early = self._early, None
         for delivered in early:
             self._take(delivered)
@@ -179,7 +179,7 @@ class Reader:
                 else:
                     self._early.append(delivered)
             case Heartbeat():
-                self._heard = self._clock.monotonic()
+                self._last_message = self._clock.monotonic()
                 if delivered.sent is not None and self._early is None and delivered.sent != self._expected - 1:
                     self._trouble = f"the server has sent {delivered.sent} messages, {self._expected - 1} came"
             case Ended():
@@ -188,7 +188,7 @@ class Reader:
     def _take(self, delivered: Object) -> None:
         if self._trouble:
             return
-        self._heard = self._clock.monotonic()
+        self._last_message = self._clock.monotonic()
         if delivered.number != self._expected:
             self._trouble = f"message {delivered.number} came instead of {self._expected}"
             return

@@ -1,10 +1,11 @@
-"""The node's copies of one kind of object; an older version never replaces a newer one.
+"""The node's copies of objects, read from the node channel (docs/adr/0007). Older versions never replace newer ones.
 
 A copy carries the epoch of the LIST that it belongs to. When the marker declares an epoch complete up to a version,
 copies that are not newer and were not published in that epoch no longer exist. An epoch of another line of versions
 means that etcd was restored from a backup: then all held copies are outdated, regardless of their version.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
@@ -16,10 +17,15 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
 from flotilla_common.bus.markers import MarkerGate
+from flotilla_nodeagent.agent_context import AgentContext
+from flotilla_nodeagent.reader import Reader
 
 T = TypeVar("T", bound=Object)
 Key = tuple[str, str]  # namespace and name
 Listener = Callable[[Key], None]
+
+STATUS_SECONDS = 2.0
+"""Interval of updating the state for /readyz."""
 
 
 class Copies(Generic[T]):
@@ -73,9 +79,9 @@ class Copies(Generic[T]):
             _, _, _, _, namespace, name = message.subject.split(".", 5)
             key = subjects.untoken(namespace), subjects.untoken(name)
             if message.headers.get(subjects.OP) == subjects.DELETED:
-                self._bury(key, message.headers.get(subjects.UID, ""))
+                self._remove(key, message.headers.get(subjects.UID, ""))
             else:
-                self._take(key, message)
+                self._store(key, message)
 
     def _follow_line(self, epoch: str) -> None:
         line = subjects.line_of(epoch)
@@ -83,23 +89,23 @@ class Copies(Generic[T]):
             self._outdated = set(self._objects)
         self._line = line
 
-    def _take(self, key: Key, message: Message) -> None:
+    def _store(self, key: Key, message: Message) -> None:
         epoch = message.headers.get(subjects.EPOCH, "")
         if epoch != self._epoch:
             self._seen.setdefault(epoch, set()).add(key)
-        found = self._decode(message.data)
-        held = self._objects.get(key)
-        same = held is not None and held.metadata.uid == found.metadata.uid and key not in self._outdated
-        if held is not None and same and version(held) >= version(found):
+        newer = self._decode(message.data)
+        current = self._objects.get(key)
+        same = current is not None and current.metadata.uid == newer.metadata.uid and key not in self._outdated
+        if current is not None and same and version(current) >= version(newer):
             return
         self._outdated.discard(key)
-        self._objects[key] = found
+        self._objects[key] = newer
         self._notify(key)
 
-    def _bury(self, key: Key, uid: str) -> None:
+    def _remove(self, key: Key, uid: str) -> None:
         """Remove an object that was deleted or no longer concerns this node; a newer one of that name stays."""
-        held = self._objects.get(key)
-        if held is not None and uid in ("", held.metadata.uid):
+        current = self._objects.get(key)
+        if current is not None and uid in ("", current.metadata.uid):
             del self._objects[key]
             self._notify(key)
 
@@ -115,8 +121,8 @@ class Copies(Generic[T]):
         seen, complete = self._seen.get(marker.epoch, set[Key]()), int(marker.rv or 0)
         gone = [
             key
-            for key, held in self._objects.items()
-            if key not in seen and (version(held) <= complete or key in self._outdated)
+            for key, copy in self._objects.items()
+            if key not in seen and (version(copy) <= complete or key in self._outdated)
         ]
         for key in gone:
             self._outdated.discard(key)
@@ -130,6 +136,56 @@ class Copies(Generic[T]):
             listener(key)
 
 
-def version(held: Object) -> int:
+def version(copy: Object) -> int:
     """Return the resourceVersion as a number, 0 when absent."""
-    return int(held.metadata.resource_version or 0)
+    return int(copy.metadata.resource_version or 0)
+
+
+class Channel:
+    """The copies of this node's objects."""
+
+    def __init__(self, context: AgentContext) -> None:
+        self._context = context
+        self._readers: dict[str, tuple[Reader, Callable[[], bool]]] = {}
+        self._optional: set[str] = set()
+
+    def copies(self, resource: Resource, kind: type[T], *, optional: bool = False) -> Copies[T]:
+        """Return the node's objects of the resource, decoded as `kind`. Call it before `run`.
+
+        Without `optional` the agent is not ready before it has read them; with it, the kind may be one that is not
+        served here.
+        """
+        copies = Copies[T](resource, kind)
+        reader = Reader(
+            bus=self._context.bus,
+            clock=self._context.clock,
+            entropy=self._context.entropy,
+            node=self._context.node,
+            resource=resource,
+            on_message=copies.receive,
+            on_reset=copies.reset,
+        )
+        self._readers[resource.plural] = reader, lambda: copies.synced
+        if optional:
+            self._optional.add(resource.plural)
+        self._context.status.ready(resource.plural, optional, "not read yet")
+        return copies
+
+    async def run(self) -> None:
+        """Read until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for reader, _ in self._readers.values():
+                group.create_task(reader.run())
+            group.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        status = self._context.status
+        while True:
+            connected = self._context.bus.connected
+            status.ready("bus", connected, "" if connected else "no NATS server answers")
+            for plural, (reader, synced) in self._readers.items():
+                why = "" if synced() else "waiting for all of the node's objects"
+                if not reader.healthy:
+                    why = "the watcher does not deliver"
+                status.ready(plural, not why or plural in self._optional, why)
+            await self._context.clock.sleep(STATUS_SECONDS)

@@ -1,1 +1,0 @@
-"""Pulls the images that the node's NodeImage asks for (nodeagent.md §3)."""

@@ -1,1 +1,0 @@
-"""Carries out ContainerRecreateRequests on their node (containerrecreaterequest.md §7)."""

@@ -1,1 +1,0 @@
-"""Stops one container as the kubelet would: preStop hook, stop signal, kill (nodeagent.md §4)."""
