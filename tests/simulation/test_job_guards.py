@@ -24,7 +24,6 @@ from flotilla_common.workload.placement import StrictPlacement
 from flotilla_jobs.advancedcronjob import context as cron_context
 from flotilla_jobs.advancedcronjob import plan as cron_plan
 from flotilla_jobs.advancedcronjob import run as cron_run
-from flotilla_jobs.advancedcronjob import timing
 from flotilla_jobs.advancedcronjob.snapshot import AdvancedCronJobSnapshot
 from flotilla_jobs.broadcastjob import context
 from flotilla_jobs.broadcastjob.context import NodeView
@@ -96,7 +95,7 @@ def no_memory_of_runs(patch: pytest.MonkeyPatch) -> None:
 
 def no_limit_of_the_missed(patch: pytest.MonkeyPatch) -> None:
     """Start the latest run, in spite of any number of missed ones."""
-    patch.setattr(timing, "MOST_MISSED", UNLIMITED)
+    patch.setattr(cron_run, "MOST_MISSED", UNLIMITED)
 
 
 def no_policy(patch: pytest.MonkeyPatch) -> None:

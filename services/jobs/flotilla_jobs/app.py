@@ -8,8 +8,9 @@ from flotilla_jobs.containerrecreate.controller import CONTROLLER as CONTAINER_R
 from flotilla_jobs.ephemeraljob.controller import CONTROLLER as EPHEMERAL_JOBS
 from flotilla_jobs.imagelistpull.controller import CONTROLLER as IMAGE_LIST_PULL_JOBS
 from flotilla_jobs.imagepull.controller import CONTROLLER as IMAGE_PULL_JOBS
+from flotilla_jobs.node_reports import REPORTS
 from flotilla_jobs.nodeimage.controller import CONTROLLER as NODE_IMAGES
-from flotilla_jobs.nodereports.responder import PULL_SECRETS, REPORTS
+from flotilla_jobs.pull_secrets import PULL_SECRETS
 
 PARTS = (
     NODE_IMAGES,

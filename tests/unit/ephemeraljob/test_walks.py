@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from flotilla_common.api.kinds.ephemeraljob.types import FAILED
 from flotilla_common.api.resources import POD
-from flotilla_jobs.ephemeraljob.inject import parallelism_of
 from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot
-from flotilla_jobs.ephemeraljob.targets import TargetPods
+from flotilla_jobs.ephemeraljob.targets import TargetPods, parallelism_of
 from tests.testkit.documents import Json
 from tests.unit.ephemeraljob.world import BROKEN, DONE, RUNS, STATES, World, container, owned_by
 

@@ -9,8 +9,7 @@ import pytest
 from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.control.plan import Plan
-from flotilla_jobs.imagelistpull.children import template_hash
-from flotilla_jobs.imagelistpull.plan import plan
+from flotilla_jobs.imagelistpull.plan import plan, template_hash
 from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
 from tests.testkit.documents import Json
 from tests.unit.imagepull.build import NOW, actions, ago, begun, codes, decoded, list_job, status_of, summary

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_jobs.imagelistpull.children import template_hash, template_of
+from flotilla_jobs.imagelistpull.plan import template_hash, template_of
 from tests.testkit.documents import Json
 from tests.unit.imagepull.build import actions, list_job, status_of
 from tests.unit.imagepull.test_list_examples import child, passed

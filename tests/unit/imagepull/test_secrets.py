@@ -17,7 +17,7 @@ from flotilla_common.node.reports import SECRETS, SecretsAnswer, SecretsRequest
 from flotilla_common.node.sealing import Opener
 from flotilla_common.node.serving import Sender
 from flotilla_jobs.imagepull.source_secrets import REFRESH_SECONDS, SourceSecrets
-from flotilla_jobs.nodereports.responder import PULL_SECRETS
+from flotilla_jobs.pull_secrets import PULL_SECRETS
 from flotilla_watcher.app import published
 from tests.support.controller_context import FakeContext
 from tests.support.fake_clock import FakeClock

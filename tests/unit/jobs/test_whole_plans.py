@@ -15,8 +15,8 @@ from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.control.plan import Plan
-from flotilla_jobs.imagelistpull.children import template_hash
 from flotilla_jobs.imagelistpull.plan import plan as plan_list
+from flotilla_jobs.imagelistpull.plan import template_hash
 from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
 from flotilla_jobs.imagepull.snapshot import Options
 from flotilla_jobs.nodeimage.plan import plan as plan_node_image

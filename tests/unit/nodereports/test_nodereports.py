@@ -14,7 +14,7 @@ from flotilla_common.control.plan import Outcome, OutcomeKind
 from flotilla_common.kube.interface import Unreachable
 from flotilla_common.node.reports import EVENTS, PODS, Answer, EventReport, PodReport
 from flotilla_common.node.serving import Sender
-from flotilla_jobs.nodereports.responder import REPORTS
+from flotilla_jobs.node_reports import REPORTS
 from tests.support.controller_context import FakeContext
 
 HERE = Sender("node-1", "x", "web")

@@ -32,10 +32,10 @@ class Children(Frozen):
     @classmethod
     def of(cls, children: Iterable[Child]) -> "Children":
         """Sort the children by state."""
-        found: dict[str, list[Child]] = {"": [], COMPLETE: [], FAILED: []}
+        by_end: dict[str, list[Child]] = {"": [], COMPLETE: [], FAILED: []}
         for child in children:
-            found[_end(child)].append(child)
-        return cls(active=found[""], successful=found[COMPLETE], failed=found[FAILED])
+            by_end[_end(child)].append(child)
+        return cls(active=by_end[""], successful=by_end[COMPLETE], failed=by_end[FAILED])
 
 
 def _end(child: Child) -> str:

@@ -60,20 +60,20 @@ def _failure(memory: Memory) -> str:
     """Return the error of a refused create, or ""."""
     # One of unknown outcome may have happened, and a taken name is in the mirror by now.
     text = memory.failures.get(CREATION)
-    found = (one.reason for one in memory.refused if one.text == text and not one.unknown)
-    return next((reason.message for reason in found if reason.code != NAME_TAKEN), "")
+    reasons = (failure.reason for failure in memory.refused if failure.text == text and not failure.unknown)
+    return next((reason.message for reason in reasons if reason.code != NAME_TAKEN), "")
 
 
 def _children(job: AdvancedCronJob, table: Table[Child]) -> list[Child]:
     """Return the children that it controls, sorted by name."""
     # By uid: children of a former object of its name are not its own, in any version of the kind.
     meta = job.metadata
-    found = [
+    children = [
         child
         for child in owned(table, ADVANCED_CRON_JOB, meta)
         if (owner := controller_of(child.metadata)) is not None and owner.uid == meta.uid
     ]
-    return sorted(found, key=lambda child: child.metadata.name)
+    return sorted(children, key=lambda child: child.metadata.name)
 
 
 def options(settings: Settings, server_version: str) -> Options:

@@ -13,10 +13,9 @@ from flotilla_common.control.plan import Chain, Event, Intent, Patch, Plan, Stat
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import delete_of, status_patch
 from flotilla_jobs.advancedcronjob.context import PlanContext, context_of
-from flotilla_jobs.advancedcronjob.run import plan_run, tell_failure
+from flotilla_jobs.advancedcronjob.run import MOST_MISSED, Timing, plan_run, read_schedule, report_failure, timing_of
 from flotilla_jobs.advancedcronjob.snapshot import AdvancedCronJobSnapshot, Child
-from flotilla_jobs.advancedcronjob.timing import MOST_MISSED, Timing, look_at_clock, read_schedule
-from flotilla_jobs.advancedcronjob.why import explain_runs, explain_timing, told
+from flotilla_jobs.advancedcronjob.why import explain_runs, explain_timing, with_zone
 
 MARGIN = timedelta(milliseconds=10)
 """Delay of a pass after a run is due: timers and clocks differ by some milliseconds."""
@@ -30,12 +29,12 @@ def plan(snapshot: AdvancedCronJobSnapshot, now: datetime) -> Plan:
     context.note(builder)
     status = plan_status(context)
     builder.stage([(status,)] if status is not None else [])
-    _go_on(context, builder)
+    _plan_rest(context, builder)
     explain_runs(context, builder)
     return builder.plan(numbers=_numbers(context))
 
 
-def _go_on(context: PlanContext, builder: PlanBuilder) -> None:
+def _plan_rest(context: PlanContext, builder: PlanBuilder) -> None:
     """Plan everything beside the status."""
     if context.job.metadata.deletion_timestamp is not None:
         builder.reason(State.PROGRESSING, "Terminating", "it is being deleted: no more runs are started")
@@ -50,12 +49,12 @@ def _go_on(context: PlanContext, builder: PlanBuilder) -> None:
         builder.reason(State.STUCK, "UnparseableSchedule", f"no run is started: the schedule cannot be read: {error}")
         builder.tell_once(Event("UnparseableSchedule", str(error), warning=True), context.notes)
         return
-    _follow(context, look_at_clock(context, schedule), builder)
+    _plan_due(context, timing_of(context, schedule), builder)
 
 
-def _follow(context: PlanContext, timing: Timing, builder: PlanBuilder) -> None:
+def _plan_due(context: PlanContext, timing: Timing, builder: PlanBuilder) -> None:
     """Start the run that is due, and requeue for the next one."""
-    tell_failure(context, builder)
+    report_failure(context, builder)
     if timing.too_many_since is not None:
         _give_up(context, timing.too_many_since, timing, builder)
     elif timing.due is not None:
@@ -67,8 +66,8 @@ def _follow(context: PlanContext, timing: Timing, builder: PlanBuilder) -> None:
 
 def _give_up(context: PlanContext, since: datetime, timing: Timing, builder: PlanBuilder) -> None:
     """Skip the missed runs, which are too many, and go on from now."""
-    following = "" if timing.next is None else f", next run at {told(timing.next, timing.zone)}"
-    text = f"more than {MOST_MISSED} runs missed since {told(since, timing.zone)}; they are skipped{following}"
+    following = "" if timing.next is None else f", next run at {with_zone(timing.next, timing.zone)}"
+    text = f"more than {MOST_MISSED} runs missed since {with_zone(since, timing.zone)}; they are skipped{following}"
     context.give_up(builder)
     builder.reason(State.NOTE, "TooManyMissedTimes", text)
     builder.tell_once(Event("TooManyMissedTimes", text, warning=True), context.notes)

@@ -1,14 +1,16 @@
-"""Starts a run that is due, if the concurrency policy allows it, and deletes what it replaces.
+"""Finds the run that is due, starts it if the concurrency policy allows it, and deletes what it replaces.
 
-See advancedcronjob.md §4.5, §4.6. The name of its child is derived from the due time, so that no run is started twice,
-even if replicas have different views.
+See advancedcronjob.md §4.3, §4.5, §4.6. The name of a run's child is derived from the due time, so that no run is
+started twice, even if replicas have different views.
 """
 
 from datetime import datetime, tzinfo
+from functools import lru_cache
 
 import msgspec
 
 from flotilla_common.api.documents import Json, mapping
+from flotilla_common.api.kinds.advancedcronjob.schedule import Schedule
 from flotilla_common.api.kinds.advancedcronjob.types import (
     ADVANCED_CRON_JOB,
     ALLOW,
@@ -20,17 +22,20 @@ from flotilla_common.api.kinds.advancedcronjob.types import (
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.meta import rfc3339
+from flotilla_common.api.moments import later
 from flotilla_common.api.resources import JOB
-from flotilla_common.control.plan import Create, Event, Intent, State
+from flotilla_common.control.plan import Create, Event, Frozen, Intent, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import named
 from flotilla_common.control.writes import create_of, delete_of
 from flotilla_common.workload.ownership import owner_reference
 from flotilla_jobs.advancedcronjob.context import PlanContext
 
+MOST_MISSED = 100
+"""Limit of missed runs: with more, the clock or the schedule is wrong, and none is started."""
+
 FAILED_CREATE = "FailedCreate"
 """Event of a run that could not be started."""
-
 
 NAME_TAKEN = "NameTaken"
 """Reason of a skipped run; also that of creates refused because the name is taken."""
@@ -40,6 +45,42 @@ CREATION = "create"
 
 LONGEST_NAME = 63
 """Length limit for names of Jobs and BroadcastJobs: their pods have them in a label."""
+
+
+class Timing(Frozen, kw_only=True):
+    """The due, missed and next runs of a schedule at a moment."""
+
+    zone: tzinfo  # of the schedule
+    due: datetime | None = None  # the latest run that was missed, unless there are too many
+    too_many_since: datetime | None = None  # too many were missed, counted from here
+    late: datetime | None = None  # a run that was missed for longer than the deadline allows, and none since
+    next: datetime | None  # the next run that is not due yet
+
+
+def read_schedule(context: PlanContext) -> Schedule:
+    """Parse the schedule of the AdvancedCronJob. Raises ValueError."""
+    spec = context.job.spec
+    return _parsed(spec.schedule, spec.time_zone, context.local)
+
+
+def timing_of(context: PlanContext, schedule: Schedule) -> Timing:
+    """Return the missed and the next runs. Runs before the deadline's window are missed for good."""
+    now, since, deadline = context.now, context.since, context.job.spec.starting_deadline_seconds
+    begin = since if deadline is None else max(since, later(now, -max(deadline, 0)))
+    missed = schedule.missed(since, now, MOST_MISSED, begin)
+    too_many = len(missed) > MOST_MISSED
+    return Timing(
+        zone=schedule.zone,
+        due=missed[-1] if missed and not too_many else None,
+        too_many_since=begin if too_many else None,
+        late=None if missed or begin == since else next(iter(schedule.missed(since, now, 0)), None),
+        next=next(schedule.runs(now if too_many else since, now), None),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _parsed(schedule: str, time_zone: str | None, local: tzinfo) -> Schedule:
+    return Schedule.parse(schedule, time_zone, local)
 
 
 def plan_run(context: PlanContext, run: datetime, builder: PlanBuilder) -> None:
@@ -67,7 +108,7 @@ def policy_of(context: PlanContext) -> str:
     return context.job.spec.concurrency_policy or (REPLACE if pulls else ALLOW)
 
 
-def tell_failure(context: PlanContext, builder: PlanBuilder) -> None:
+def report_failure(context: PlanContext, builder: PlanBuilder) -> None:
     """Send the event of a run that the previous pass could not start, once for all attempts."""
     if context.snapshot.failure:
         builder.tell_once(Event(FAILED_CREATE, context.snapshot.failure, warning=True), context.notes)

@@ -9,8 +9,7 @@ from flotilla_common.control.plan import State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import named
 from flotilla_jobs.advancedcronjob.context import PlanContext
-from flotilla_jobs.advancedcronjob.run import LONGEST_NAME, child_name, has_long_names
-from flotilla_jobs.advancedcronjob.timing import Timing
+from flotilla_jobs.advancedcronjob.run import LONGEST_NAME, Timing, child_name, has_long_names
 
 
 def explain_runs(context: PlanContext, builder: PlanBuilder) -> None:
@@ -34,14 +33,14 @@ def explain_timing(context: PlanContext, timing: Timing, builder: PlanBuilder) -
         text = f"{context.job.spec.schedule!r} has no run within {SEARCHED_YEARS} years"
         builder.reason(State.STUCK, "NeverRuns", text)
         return
-    builder.reason(State.WAITING, "Waiting", f"the next run is due at {told(timing.next, timing.zone)}")
+    builder.reason(State.WAITING, "Waiting", f"the next run is due at {with_zone(timing.next, timing.zone)}")
     if has_long_names(context.job, timing.next):
         name = child_name(context.job, timing.next)
         text = f"no run can start: {name} would have {len(name)} characters, and {LONGEST_NAME} are allowed"
         builder.reason(State.STUCK, "NameTooLong", text)
 
 
-def told(moment: datetime, zone: tzinfo) -> str:
+def with_zone(moment: datetime, zone: tzinfo) -> str:
     """Return the moment in UTC, and in the schedule's time zone."""
     if str(zone) == "UTC":
         return rfc3339(moment)

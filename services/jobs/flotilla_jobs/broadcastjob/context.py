@@ -67,22 +67,22 @@ def node_view(nodes: Iterable[Node], pods: Collection[Pod], template: StrictPlac
     An existing pod's own placement decides which nodes it fits. A pod that was created for a node which does not exist
     would wait for this node endlessly; it is deleted.
     """
-    found = NodeView(placed={}, waiting=[], misplaced=[], excluded={}, duplicates=[])
-    by_node = _by_node(pods, found)
+    view = NodeView(placed={}, waiting=[], misplaced=[], excluded={}, duplicates=[])
+    by_node = _by_node(pods, view)
     for node in sorted(nodes, key=lambda node: node.metadata.name):
         name = node.metadata.name
         pod = by_node.pop(name, None)
         why_not = (template if pod is None else StrictPlacement.of_pod(pod)).why_not(node)
         if why_not:
-            found.excluded.setdefault(why_not, []).append(name)
+            view.excluded.setdefault(why_not, []).append(name)
             if pod is not None and pod.metadata.deletion_timestamp is None:
-                found.misplaced.append((pod, why_not))
+                view.misplaced.append((pod, why_not))
         elif pod is None:
-            found.waiting.append(name)
+            view.waiting.append(name)
         else:
-            found.placed[name] = pod
-    found.misplaced.extend((pod, "does not exist any more") for pod in by_node.values() if _waits(pod))
-    return found
+            view.placed[name] = pod
+    view.misplaced.extend((pod, "does not exist any more") for pod in by_node.values() if _waits(pod))
+    return view
 
 
 def _waits(pod: Pod) -> bool:
@@ -90,13 +90,13 @@ def _waits(pod: Pod) -> bool:
     return not pod.spec.node_name and pod.active
 
 
-def _by_node(pods: Collection[Pod], found: NodeView) -> dict[str, Pod]:
+def _by_node(pods: Collection[Pod], view: NodeView) -> dict[str, Pod]:
     """Return the newest pod of each node, and record the others as duplicates."""
     by_node: dict[str, Pod] = {}
     for pod in sorted(pods, key=lambda pod: pod.metadata.seniority):
         if node := node_of(pod):
             if node in by_node:
-                found.duplicates.append((pod.metadata.name, node))
+                view.duplicates.append((pod.metadata.name, node))
             by_node[node] = pod
     return by_node
 
@@ -142,14 +142,14 @@ class PlanContext(Frozen):
 def context_of(snapshot: BroadcastJobSnapshot, now: datetime) -> PlanContext:
     """Build the view of a pass. Raises ValueError if the template cannot be parsed."""
     job, now = snapshot.job, now.replace(microsecond=0)
-    found = node_view(snapshot.nodes, snapshot.pods, StrictPlacement.of(job.spec.template))
+    view = node_view(snapshot.nodes, snapshot.pods, StrictPlacement.of(job.spec.template))
     return PlanContext(
         snapshot=snapshot,
         now=now,
-        node_view=found,
+        node_view=view,
         counts=count(snapshot.pods, job.spec.failure_policy.restart_limit),
         start=job.status.start_time or now,
-        parallelism=_parallelism(job, found.desired),
+        parallelism=_parallelism(job, view.desired),
     )
 
 

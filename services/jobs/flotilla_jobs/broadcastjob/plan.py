@@ -34,7 +34,7 @@ def plan(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
     if job.metadata.deletion_timestamp is not None:
         return Plan(reasons=(Reason(State.PROGRESSING, "Terminating", "the job is being deleted: nothing is done"),))
     if has_ended(job):
-        return _rest(snapshot, now)
+        return _ended_plan(snapshot, now)
     try:
         context = context_of(snapshot, now)
     except ValueError as error:
@@ -54,7 +54,7 @@ def plan(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
     return _go_on(context, builder)
 
 
-def _rest(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
+def _ended_plan(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
     """Plan for an ended job: only its deletion is left."""
     job, builder = snapshot.job, PlanBuilder()
     ttl, since = job.spec.completion_policy.ttl_seconds_after_finished, job.status.completion_time or now
@@ -70,8 +70,8 @@ def _pause(context: PlanContext, builder: PlanBuilder) -> Plan:
     failed = context.counts.failed
     text = f"failurePolicy is Pause, and {named(failed)} failed: delete what failed, or change the policy"
     builder.reason(State.STUCK, "PausedByFailure", f"paused: {text}", failed, symptom=True)
-    told = Event("Paused", "job is paused, due to failed pod", warning=True)
-    return _finish(context, PAUSED, builder, told=told)
+    event = Event("Paused", "job is paused, due to failed pod", warning=True)
+    return _finish(context, PAUSED, builder, event=event)
 
 
 def _go_on(context: PlanContext, builder: PlanBuilder) -> Plan:
@@ -85,8 +85,8 @@ def _go_on(context: PlanContext, builder: PlanBuilder) -> Plan:
     if context.is_complete:
         _complete(context, builder)
         return _finish(context, RUNNING, builder, ends=True)
-    told = Event("Continue", "continue to process job")
-    return _finish(context, RUNNING, builder, told=told if context.job.status.phase == PAUSED else None)
+    event = Event("Continue", "continue to process job")
+    return _finish(context, RUNNING, builder, event=event if context.job.status.phase == PAUSED else None)
 
 
 def _complete(context: PlanContext, builder: PlanBuilder) -> None:
@@ -112,11 +112,11 @@ def _counted(context: PlanContext, phase: str) -> BroadcastJobStatus:
 
 
 def _finish(
-    context: PlanContext, phase: str, builder: PlanBuilder, *, told: Event | None = None, ends: bool = False
+    context: PlanContext, phase: str, builder: PlanBuilder, *, event: Event | None = None, ends: bool = False
 ) -> Plan:
     """Return the plan with the status, unless a stage writes the final one.
 
-    `told` is the event of a new phase.
+    `event` is sent with a new phase.
     """
     explain(context, builder)
     status, stored = _counted(context, phase), context.job.status
@@ -131,7 +131,7 @@ def _finish(
     if context.parallelism is not None:
         numbers["parallelism"] = context.parallelism
     return builder.plan(
-        status=None if ends else patch_of_status(context.job, status, told if fresh else None),
+        status=None if ends else patch_of_status(context.job, status, event if fresh else None),
         urgent_status=fresh,
         numbers=numbers,
     )
@@ -146,16 +146,14 @@ class Failure(Frozen):
 
     reason: str  # of the event
     message: str
-    told_before: bool = False  # is the event also sent before the active pods are deleted?
+    announced: bool = False  # is the event also sent before the active pods are deleted?
 
 
 def failure_of(context: PlanContext, builder: PlanBuilder) -> Failure | None:
     """Return why the job fails now, or None if it goes on; adds the deadline to the waits."""
     if context.counts.failed and context.job.spec.failure_policy.type == FAIL_FAST:
         found = "failed pod is found"
-        return Failure(
-            reason=found, message=f"failure policy is FailurePolicyTypeFailFast and {found}", told_before=True
-        )
+        return Failure(reason=found, message=f"failure policy is FailurePolicyTypeFailFast and {found}", announced=True)
     if context.deadline is not None and builder.deadlines.passed(context.deadline, context.now):
         meta = context.job.metadata
         text = f"Job {meta.namespace}/{meta.name} was active longer than specified deadline"
@@ -165,15 +163,15 @@ def failure_of(context: PlanContext, builder: PlanBuilder) -> Failure | None:
 
 def plan_failure(context: PlanContext, failure: Failure, status: BroadcastJobStatus, builder: PlanBuilder) -> None:
     """Delete the active pods, then write the final status."""
-    if failure.told_before and _ENDED not in context.snapshot.notes:
+    if failure.announced and _ENDED not in context.snapshot.notes:
         builder.events.append(_event(failure, status))
     active = context.counts.active
     builder.stage([(delete(pod, Intent.CLEAN_UP, failure.message),) for pod in active])
     ended = _ended(context)
     # Pods deleted by earlier attempts are noted, because the job counts them as failed.
     builder.notes[_ENDED] = ",".join(sorted(ended))
-    told = {pod.metadata.uid for pod in context.snapshot.pods if pod.status.phase in ("Failed", "Succeeded")}
-    counted = msgspec.structs.replace(status, active=0, failed=status.failed + len(ended - told))
+    terminal = {pod.metadata.uid for pod in context.snapshot.pods if pod.status.phase in ("Failed", "Succeeded")}
+    counted = msgspec.structs.replace(status, active=0, failed=status.failed + len(ended - terminal))
     verdict = failed(counted, failure.message, context.now)
     patch = patch_of_status(context.job, verdict, _event(failure, verdict))
     builder.stage([(patch,)] if patch is not None else [])

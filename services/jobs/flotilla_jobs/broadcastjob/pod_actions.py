@@ -85,7 +85,7 @@ def _create(context: PlanContext, nodes: list[str], builder: PlanBuilder) -> Non
     batch = first_batch(there, len(chosen), len(nodes), failed=failed)
     creates = [factory.create(node, f"new pod for {node}") for node in chosen]
     gated = bool(gates_of(context.snapshot))
-    chains = [(one, first_readiness(one, context.now)) if gated else (one,) for one in creates]
+    chains = [(create, first_readiness(create, context.now)) if gated else (create,) for create in creates]
     builder.stage(chains, slow_start=batch, stop_on_failure=False)
     text = f"creating pods on {len(chosen)} of {nodes_word(len(nodes))} that wait for one: {named(nodes)}"
     builder.reason(State.PROGRESSING, "Creating", text, nodes)
@@ -132,12 +132,12 @@ def first_readiness(create: Create, now: datetime) -> Patch:
 
 def plan_readiness(context: PlanContext, builder: PlanBuilder) -> None:
     """Restore the condition of pods that declare the gate and have lost it."""
-    waiting = [pod for pod in context.counts.active if _deadlines(pod)][:MAX_CHAINS_PER_PASS]
+    waiting = [pod for pod in context.counts.active if _lacks_readiness(pod)][:MAX_CHAINS_PER_PASS]
     edits = [PodEdit(pod, Intent.REFRESH, _CAUSE, phase="") for pod in waiting]
     for edit in edits:
         ensure_pod_ready(edit, context.now)
     builder.stage([edit.chain() for edit in edits], stop_on_failure=False)
 
 
-def _deadlines(pod: Pod) -> bool:
+def _lacks_readiness(pod: Pod) -> bool:
     return POD_READY in pod.gates and POD_READY not in pod.conditions

@@ -40,10 +40,10 @@ def tally(status: BroadcastJobStatus) -> str:
     return f"{status.succeeded} pods succeeded, {status.failed} pods failed"
 
 
-def patch_of_status(job: BroadcastJob, status: BroadcastJobStatus, told: Event | None = None) -> Patch | None:
-    """Return the write of the status, or None if it is unchanged; the event `told` follows the write."""
+def patch_of_status(job: BroadcastJob, status: BroadcastJobStatus, event: Event | None = None) -> Patch | None:
+    """Return the write of the status, or None if it is unchanged; `event` follows the write."""
     patch = status_patch(BROADCAST_JOB, job.metadata, job.status, status, *_ALWAYS)
-    return None if patch is None else msgspec.structs.replace(patch, on_success=told)
+    return None if patch is None else msgspec.structs.replace(patch, on_success=event)
 
 
 def _ended(status: BroadcastJobStatus, phase: str, condition: JobCondition, now: datetime) -> BroadcastJobStatus:

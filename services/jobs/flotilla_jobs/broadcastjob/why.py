@@ -43,7 +43,7 @@ def _explain_progress(context: PlanContext, builder: PlanBuilder) -> None:
 def explain_end(snapshot: BroadcastJobSnapshot, now: datetime, builder: PlanBuilder) -> None:
     """Add how the job ended, and the pods that caused it."""
     job = snapshot.job
-    (message,) = [one.message for one in job.status.conditions if one.type == job.status.verdict][:1]
+    (message,) = [each.message for each in job.status.conditions if each.type == job.status.verdict][:1]
     if job.status.verdict == "Failed":
         builder.reason(State.STUCK, "Failed", message, symptom=True)
     else:

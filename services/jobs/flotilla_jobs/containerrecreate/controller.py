@@ -62,8 +62,8 @@ class Gatherer:
     def of_pod(self, old: Pod | None, new: Pod | None) -> set[Key]:
         """Return the requests that a change of a pod concerns."""
         uids = {pod.metadata.uid for pod in (old, new) if pod is not None}
-        found = [request for uid in uids for request in self._requests.by_index(POD_UID, uid)]
-        return {request.metadata.key for request in found}
+        requests = [request for uid in uids for request in self._requests.by_index(POD_UID, uid)]
+        return {request.metadata.key for request in requests}
 
     def gather(self, key: Key, memory: Memory) -> RecreateSnapshot | None:
         """Return the request and its surroundings, or None if it does not exist."""
@@ -85,10 +85,10 @@ class Gatherer:
 
     def _ahead(self, request: ContainerRecreateRequest) -> tuple[str, ...]:
         """Return the requests that the agent works on, or will, before this one."""
-        others = [one for one in self._requests.by_index(POD_UID, pod_uid(request)) if one is not request]
+        others = [other for other in self._requests.by_index(POD_UID, pod_uid(request)) if other is not request]
         age = request.metadata.seniority
-        first = [one for one in others if one.status.phase == RECREATING or one.metadata.seniority < age]
-        return tuple(sorted(one.metadata.name for one in first if not one.completed))
+        first = [other for other in others if other.status.phase == RECREATING or other.metadata.seniority < age]
+        return tuple(sorted(other.metadata.name for other in first if not other.completed))
 
 
 def problem(request: ContainerRecreateRequest, sender: Sender, report: RecreateReport) -> str:

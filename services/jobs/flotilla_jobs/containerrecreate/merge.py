@@ -95,8 +95,8 @@ def cut_short(
 
     Each container that has not succeeded is Failed, even one without a report.
     """
-    held = {state.name: state for state in status.container_recreate_states}
-    known = [held.get(one.name, RecreateState(name=one.name)) for one in request.spec.containers]
+    stored = {state.name: state for state in status.container_recreate_states}
+    known = [stored.get(container.name, RecreateState(name=container.name)) for container in request.spec.containers]
     states = [state if state.phase in _FINAL else _failed(state, message) for state in known]
     return completed(request, msgspec.structs.replace(status, container_recreate_states=states), message, now)
 
@@ -106,15 +106,15 @@ def _failed(state: RecreateState, message: str) -> RecreateState:
 
 
 def _states(request: ContainerRecreateRequest, report: RecreateReport) -> list[RecreateState]:
-    held = {state.name: state for state in request.status.container_recreate_states}
-    told = {state.name: state for state in report.states or ()}
+    stored = {state.name: state for state in request.status.container_recreate_states}
+    reported = {state.name: state for state in report.states or ()}
     finished = request.completed
-    found: list[RecreateState] = []
+    states: list[RecreateState] = []
     for container in request.spec.containers:
-        state = _state(held.get(container.name), told.get(container.name), finished=finished)
+        state = _state(stored.get(container.name), reported.get(container.name), finished=finished)
         if state is not None:
-            found.append(state)
-    return found
+            states.append(state)
+    return states
 
 
 def _state(old: RecreateState | None, new: RecreateState | None, *, finished: bool) -> RecreateState | None:

@@ -41,8 +41,14 @@ def reasons(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, 
         pod = snapshot.request.spec.pod_name
         return (Reason(State.PROGRESSING, "ReadingPod", f"asking the apiserver for pod {pod}", (pod,)),)
     if snapshot.request.metadata.deletion_timestamp is not None:
-        held = ", ".join(snapshot.request.metadata.finalizers)
-        return (Reason(State.PROGRESSING, "Deleting", f"is being deleted{f', held by {held}' if held else ''}"),)
+        finalizers = ", ".join(snapshot.request.metadata.finalizers)
+        return (
+            Reason(
+                State.PROGRESSING,
+                "Deleting",
+                f"is being deleted{f', held by {finalizers}' if finalizers else ''}",
+            ),
+        )
     if status.phase == COMPLETED:
         return tuple(_finished(snapshot, status, now))
     if not status.phase:
@@ -91,7 +97,9 @@ def _pod_trouble(snapshot: RecreateSnapshot, now: datetime) -> Iterator[Reason]:
     if pod is None or cause is None or not cause.stuck:
         return
     # Not-ready and terminated are expected here; only a delayed restart (CrashLoopBackOff) is a problem.
-    put_off = any((one := status.state.waiting) and one.reason == _PUT_OFF for status in pod.status.container_statuses)
+    put_off = any(
+        (waiting := status.state.waiting) and waiting.reason == _PUT_OFF for status in pod.status.container_statuses
+    )
     if put_off or cause.code not in _ASKED_FOR:
         yield Group(cause, (pod.metadata.name,)).reason
 

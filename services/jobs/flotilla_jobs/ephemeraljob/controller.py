@@ -39,11 +39,11 @@ class Triggers:
 
     def of_pod(self, old: Pod | None, new: Pod | None) -> set[Key]:
         """Return the jobs that the change of the pod concerns."""
-        if old is not None and new is not None and _look(old) == _look(new):
+        if old is not None and new is not None and _relevant_fields(old) == _relevant_fields(new):
             return set()
         pods = [pod for pod in (old, new) if pod is not None]
-        found = self._jobs.by_index(ACTIVE, pods[0].metadata.namespace)
-        return {job.metadata.key for job in found if any(chooses(job, pod) for pod in pods)}
+        jobs = self._jobs.by_index(ACTIVE, pods[0].metadata.namespace)
+        return {job.metadata.key for job in jobs if any(chooses(job, pod) for pod in pods)}
 
 
 def chooses(job: EphemeralJob, pod: Pod) -> bool:
@@ -53,7 +53,7 @@ def chooses(job: EphemeralJob, pod: Pod) -> bool:
     return False
 
 
-def _look(pod: Pod) -> tuple[object, ...]:
+def _relevant_fields(pod: Pod) -> tuple[object, ...]:
     """Return the fields of a pod that jobs depend on."""
     return (
         pod.active,

@@ -1,24 +1,35 @@
-"""Plans one pass over one EphemeralJob, from snapshot to plan (ephemeraljob.md §5)."""
+"""Plans one pass over one EphemeralJob, from snapshot to plan (ephemeraljob.md §5, §6).
+
+Each pod is written once, on the planned version: no other container can have been added in between, and a pod written
+by an earlier pass is refused until its containers are seen. So no pod gets them twice, and foreign containers are not
+touched: the patch would merge two of the same name. NotFound (the pod is gone, or the cluster has no ephemeral
+containers) is no failure, and nothing is retried before something changes.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
 
+from flotilla_common.api.core import Pod
+from flotilla_common.api.documents import Json, mappings
 from flotilla_common.api.kinds.ephemeraljob.types import (
     DEFAULT_TTL_SECONDS,
     EPHEMERAL_JOB,
     FINALIZER,
+    JOB_UID_ENV,
     PAUSED,
     EphemeralJob,
 )
-from flotilla_common.control.plan import Plan, State
-from flotilla_common.control.planbuilder import PlanBuilder
-from flotilla_common.control.writes import delete_finished, status_patch, write_finalizer
+from flotilla_common.api.resources import POD
+from flotilla_common.control.plan import Event, Intent, Patch, PatchType, Plan, State
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
+from flotilla_common.control.writes import delete_finished, patch_of, status_patch, write_finalizer
 from flotilla_common.workload.newpods import first_batch
 from flotilla_jobs.ephemeraljob import why
-from flotilla_jobs.ephemeraljob.inject import PHASE, injection, next_pods
 from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot
 from flotilla_jobs.ephemeraljob.status import deadline_of, is_urgent, status_of
-from flotilla_jobs.ephemeraljob.targets import Target, TargetPods
+from flotilla_jobs.ephemeraljob.targets import Target, TargetPods, parallelism_of
+
+PHASE = "inject"
 
 
 def plan(snapshot: EphemeralJobSnapshot, now: datetime) -> Plan:
@@ -79,3 +90,35 @@ def _inject(job: EphemeralJob, targets: TargetPods, chosen: Sequence[Target], bu
     there = len(targets.chosen) - len(targets.open)
     batch = first_batch(there, len(chosen), len(chosen), failed=False)
     builder.stage([(injection(job, target.pod),) for target in chosen], slow_start=batch)
+
+
+def next_pods(job: EphemeralJob, targets: TargetPods, *, failed: bool) -> Sequence[Target]:
+    """Return the pods that get their containers in this pass: at most one after a pass that `failed`."""
+    if not job.spec.template.ephemeral_containers:
+        return ()
+    free = max(parallelism_of(job) - len(targets.at_work), 0)
+    return targets.open[: min(free, 1 if failed else MAX_CHAINS_PER_PASS)]
+
+
+def injection(job: EphemeralJob, pod: Pod) -> Patch:
+    """Return the patch that adds all containers of the template at once."""
+    failure = f"failed to create ephemeral container in pod {pod.metadata.namespace}/{pod.metadata.name}: "
+    containers = [_marked(container, job.metadata.uid) for container in job.spec.template.ephemeral_containers]
+    return patch_of(
+        POD,
+        pod.metadata,
+        Intent.INJECT,
+        f"inject {', '.join(sorted(job.spec.template.names))}",
+        body={"spec": {"ephemeralContainers": containers}},
+        patch_type=PatchType.STRATEGIC,
+        subresource="ephemeralcontainers",
+        on_version=True,
+        phase=PHASE,
+        on_failure=Event("CreateFailed", failure, warning=True),
+    )
+
+
+def _marked(container: Json, uid: str) -> Json:
+    """Return the container with the variable that identifies the job, replacing one of the template."""
+    env = [variable for variable in mappings(container.get("env")) if variable.get("name") != JOB_UID_ENV]
+    return {**container, "env": [*env, {"name": JOB_UID_ENV, "value": uid}]}

@@ -110,9 +110,11 @@ def _amended(job: EphemeralJob, decision: PhaseDecision, *, failed: bool, overdu
 
 def _conditions(stored: Sequence[JobCondition], condition_texts: ConditionTexts, now: datetime) -> list[JobCondition]:
     """Merge new conditions into the stored ones; one with the same reason and message keeps its times."""
-    conditions = {one.type: one for one in stored or (job_condition(INITIALIZED, INITIALIZED, "", now),)}
+    conditions = {
+        condition.type: condition for condition in stored or (job_condition(INITIALIZED, INITIALIZED, "", now),)
+    }
     for kind, (reason, message) in condition_texts.items():
-        held = conditions.get(kind)
-        if held is None or (held.reason, held.message) != (reason, message):
+        current = conditions.get(kind)
+        if current is None or (current.reason, current.message) != (reason, message):
             conditions[kind] = job_condition(kind, reason, message, now)
     return list(conditions.values())

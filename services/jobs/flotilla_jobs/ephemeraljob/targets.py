@@ -39,12 +39,12 @@ def container_state(status: ContainerStatus) -> str:
 
 def pod_state(containers: Mapping[str, str], names: Collection[str]) -> str:
     """Return the state of a pod from those of its containers; `names` are all containers of the template."""
-    found = set(containers.values())
-    if FAILED in found:
+    states = set(containers.values())
+    if FAILED in states:
         return FAILED
     if names and all(containers.get(name) == SUCCEEDED for name in names):
         return SUCCEEDED
-    return next((state for state in (RUNNING, WAITING) if state in found), UNKNOWN)
+    return next((state for state in (RUNNING, WAITING) if state in states), UNKNOWN)
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -79,9 +79,9 @@ class TargetPods(msgspec.Struct, frozen=True, dict=True):
         chosen: list[Target] = []
         conflicts: list[Pod] = []
         for pod in sorted((pod for pod in pods if pod.active), key=lambda pod: pod.metadata.seniority):
-            held = [container for container in pod.spec.ephemeral_containers if container.name in names]
-            if all(is_own(container, uid) for container in held):
-                chosen.append(_target(pod, frozenset(container.name for container in held), names))
+            same_names = [container for container in pod.spec.ephemeral_containers if container.name in names]
+            if all(is_own(container, uid) for container in same_names):
+                chosen.append(_target(pod, frozenset(container.name for container in same_names), names))
             else:
                 conflicts.append(pod)
         limit = job.spec.replicas
@@ -111,3 +111,8 @@ def _target(pod: Pod, injected: frozenset[str], names: frozenset[str]) -> Target
     statuses = pod.status.ephemeral_container_statuses
     containers = {status.name: container_state(status) for status in statuses if status.name in injected}
     return Target(pod, injected, containers, pod_state(containers, names))
+
+
+def parallelism_of(job: EphemeralJob) -> int:
+    """Return in how many pods containers of the job may be at work."""
+    return 1 if job.spec.parallelism is None else job.spec.parallelism

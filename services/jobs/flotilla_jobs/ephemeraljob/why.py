@@ -19,23 +19,22 @@ from flotilla_common.workload.causes.containers import exit_cause, exit_word
 from flotilla_common.workload.causes.finding import MOST_GROUPS
 from flotilla_common.workload.causes.starting import IMAGE_REASONS, ON_ITS_WAY, image_cause
 from flotilla_common.workload.causes.text import bare
-from flotilla_jobs.ephemeraljob.inject import parallelism_of
 from flotilla_jobs.ephemeraljob.status import DEADLINE_EXCEEDED, deadline_of
-from flotilla_jobs.ephemeraljob.targets import Target, TargetPods, container_state
+from flotilla_jobs.ephemeraljob.targets import Target, TargetPods, container_state, parallelism_of
 
 
 def explain_deletion(job: EphemeralJob, builder: PlanBuilder) -> None:
     """Add the reason of a job that is being deleted."""
-    held = ", ".join(job.metadata.finalizers)
+    finalizers = ", ".join(job.metadata.finalizers)
     text = "is being deleted; containers that it put into pods run on"
-    builder.reason(State.PROGRESSING, "Terminating", f"{text}; held by {held}" if held else text)
+    builder.reason(State.PROGRESSING, "Terminating", f"{text}; held by {finalizers}" if finalizers else text)
 
 
 def explain_completed(job: EphemeralJob, targets: TargetPods, ttl: int, builder: PlanBuilder) -> None:
     """Add the result of a completed job, and the failures of its pods."""
     status = job.status
     done = f"{status.succeeded} of {pods_word(status.match)} succeeded, {status.failed} failed"
-    late = any(one.reason == DEADLINE_EXCEEDED for one in status.conditions)
+    late = any(condition.reason == DEADLINE_EXCEEDED for condition in status.conditions)
     rest = f"{done}; is deleted {ttl} s after its end"
     if late:
         builder.reason(State.STUCK, DEADLINE_EXCEEDED, f"ended at its deadline: {rest}", symptom=True)
@@ -69,14 +68,14 @@ def explain(
 def _explain_pods(job: EphemeralJob, targets: TargetPods, builder: PlanBuilder) -> None:
     """Add reasons if there are no pods, or pods that cannot be used."""
     if not targets.chosen:
-        _explain_nobody(job, targets, builder)
+        _explain_no_pods(job, targets, builder)
     if targets.conflicts:
         left = f"{pods_word(len(targets.conflicts))} left alone: {named(targets.conflicts)}"
         text = f"another ephemeral container has a name of the template ({_names(job)}) there, and cannot be removed"
         builder.reason(State.NOTE, "Conflicts", f"{left}; {text}", targets.conflicts)
 
 
-def _explain_nobody(job: EphemeralJob, targets: TargetPods, builder: PlanBuilder) -> None:
+def _explain_no_pods(job: EphemeralJob, targets: TargetPods, builder: PlanBuilder) -> None:
     """Add why there is no pod to work on."""
     if job.spec.replicas is not None and job.spec.replicas <= 0:
         builder.reason(State.HELD, "MatchedEmpty", f"replicas is {job.spec.replicas}")
@@ -129,26 +128,26 @@ def _names(job: EphemeralJob) -> str:
     return ", ".join(sorted(job.spec.template.names))
 
 
-Found = Iterator[tuple[str, Cause]]
+PodCauses = Iterator[tuple[str, Cause]]
 
 
 def explain_waiting(targets: Sequence[Target], builder: PlanBuilder) -> None:
     """Add why containers of these pods do not start."""
-    found = [one for target in targets[:LOOKED_AT] for one in _waiting(target)]
-    _tell("WaitingForContainers", found, builder)
+    causes = [cause for target in targets[:LOOKED_AT] for cause in _waiting(target)]
+    _add_groups("WaitingForContainers", causes, builder)
 
 
 def explain_failed(targets: Sequence[Target], builder: PlanBuilder) -> None:
     """Add how containers of these pods failed."""
-    _tell("FailedPods", [one for target in targets[:LOOKED_AT] for one in _failed(target)], builder)
+    _add_groups("FailedPods", [cause for target in targets[:LOOKED_AT] for cause in _failed(target)], builder)
 
 
-def _tell(code: str, found: Sequence[tuple[str, Cause]], builder: PlanBuilder) -> None:
-    for group in grouped(found)[:MOST_GROUPS]:
+def _add_groups(code: str, causes: Sequence[tuple[str, Cause]], builder: PlanBuilder) -> None:
+    for group in grouped(causes)[:MOST_GROUPS]:
         builder.reason(State.STUCK, code, group.sentence, group.pods, symptom=True)
 
 
-def _waiting(target: Target) -> Found:
+def _waiting(target: Target) -> PodCauses:
     pod = target.pod
     if pod.status.phase == "Pending" and (cause := cause_of(pod)) is not None and cause.stuck:
         yield pod.metadata.name, cause
@@ -156,18 +155,20 @@ def _waiting(target: Target) -> Found:
     for status in _statuses(target):
         waiting = status.state.waiting
         if waiting is not None and waiting.reason not in ON_ITS_WAY:
-            yield pod.metadata.name, _held(pod, status.name, waiting)
+            yield pod.metadata.name, _waiting_cause(pod, status.name, waiting)
 
 
-def _held(pod: Pod, name: str, waiting: WaitingState) -> Cause:
+def _waiting_cause(pod: Pod, name: str, waiting: WaitingState) -> Cause:
     if waiting.reason in IMAGE_REASONS:
-        image = next((one.image for one in pod.spec.ephemeral_containers if one.name == name), "")
+        image = next((container.image for container in pod.spec.ephemeral_containers if container.name == name), "")
         return image_cause(name, image, waiting, Around())
-    told = bare(waiting.message)
-    return Cause(code=waiting.reason, message=f"container {name} waits, {waiting.reason}{f': {told}' if told else ''}")
+    details = bare(waiting.message)
+    return Cause(
+        code=waiting.reason, message=f"container {name} waits, {waiting.reason}{f': {details}' if details else ''}"
+    )
 
 
-def _failed(target: Target) -> Found:
+def _failed(target: Target) -> PodCauses:
     for status in _statuses(target):
         if container_state(status) == FAILED:
             yield target.pod.metadata.name, _ended(status)
@@ -176,8 +177,8 @@ def _failed(target: Target) -> Found:
 def _ended(status: ContainerStatus) -> Cause:
     name, end = f"container {status.name}", status.state.terminated
     if end is None:
-        told = bare(status.state.waiting.message) if status.state.waiting is not None else ""
-        return Cause(code="StartError", message=f"{name} cannot be started{f': {told}' if told else ''}")
+        details = bare(status.state.waiting.message) if status.state.waiting is not None else ""
+        return Cause(code="StartError", message=f"{name} cannot be started{f': {details}' if details else ''}")
     cause = exit_cause(name, None, status, end, Around())
     if cause.code != "CrashLoopBackOff":
         return cause
@@ -186,4 +187,4 @@ def _ended(status: ContainerStatus) -> Cause:
 
 def _statuses(target: Target) -> Sequence[ContainerStatus]:
     """Return the statuses of the job's containers."""
-    return [one for one in target.pod.status.ephemeral_container_statuses if one.name in target.containers]
+    return [status for status in target.pod.status.ephemeral_container_statuses if status.name in target.containers]

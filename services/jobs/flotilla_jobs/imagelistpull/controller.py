@@ -32,12 +32,12 @@ class Gatherer:
 
     def _children(self, job: ImageListPullJob) -> Sequence[ImagePullJob]:
         children: Iterable[ImagePullJob] = owned(self._jobs, IMAGE_LIST_PULL_JOB, job.metadata)
-        found = [
+        current = [
             child
             for child in children
             if child.metadata.namespace == job.metadata.namespace and child.metadata.deletion_timestamp is None
         ]
-        return sorted(found, key=lambda child: child.metadata.seniority)
+        return sorted(current, key=lambda child: child.metadata.seniority)
 
 
 CONTROLLER = ControllerSpec(

@@ -1,10 +1,16 @@
-"""Plans one pass of an ImageListPullJob (imagepull.md §7): a job for every image, and the status from all of them."""
+"""Plans one pass of an ImageListPullJob (imagepull.md §7): a job for every image, and the status from all of them.
 
+All jobs are created from the same template, whose hash is in a label of each. A job with another hash may come from the
+reference, or from an older version of Flotilla: it stays if its template is equivalent.
+"""
+
+import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
 
+from flotilla_common.api.documents import Json
 from flotilla_common.api.keys import REVISION_LABEL
 from flotilla_common.api.kinds.imagelistpulljob.types import (
     IMAGE_LIST_PULL_JOB,
@@ -12,12 +18,45 @@ from flotilla_common.api.kinds.imagelistpulljob.types import (
     ImageListPullJob,
     ImageListPullJobStatus,
 )
-from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.api.kinds.imagepulljob.types import (
+    DEFAULT_BACKOFF_LIMIT,
+    DEFAULT_TIMEOUT_SECONDS,
+    IMAGE_PULL_JOB,
+    ImagePullJob,
+    NodeSelector,
+    PullPolicy,
+    PullTemplate,
+)
 from flotilla_common.control.plan import Action, Chain, Event, Intent, Patch, Plan, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import create_of, delete_finished, delete_of, patch_of, status_patch
-from flotilla_jobs.imagelistpull.children import Children, child_body, template_hash
+from flotilla_common.workload.ownership import owner_reference
 from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
+from flotilla_jobs.naming import free_name
+
+
+class Children(msgspec.Struct, frozen=True, kw_only=True):
+    """The jobs of a list by the action that they need."""
+
+    kept: Sequence[ImagePullJob]  # at most one per image of the list
+    missing: Sequence[str]  # images without a job
+    surplus: Sequence[ImagePullJob]
+
+    @classmethod
+    def of(cls, snapshot: ListJobSnapshot, wanted_hash: str) -> "Children":
+        """Sort the jobs: the older of two for one image is kept."""
+        images = list(dict.fromkeys(snapshot.job.spec.images))
+        template = template_of(snapshot.job.spec)
+        kept: dict[str, ImagePullJob] = {}
+        surplus: list[ImagePullJob] = []
+        for child in snapshot.children:
+            image = child.spec.image
+            fits = child.metadata.labels.get(REVISION_LABEL) == wanted_hash or template_of(child.spec) == template
+            if fits and image in images and image not in kept:
+                kept[image] = child
+            else:
+                surplus.append(child)
+        return cls(kept=list(kept.values()), missing=[image for image in images if image not in kept], surplus=surplus)
 
 
 def plan(snapshot: ListJobSnapshot, now: datetime) -> Plan:
@@ -63,8 +102,8 @@ def _create(snapshot: ListJobSnapshot, children: Children, wanted: str, builder:
         create_of(IMAGE_PULL_JOB, child_body(snapshot, image, wanted), Intent.CREATE, f"pull {image}", phase="create")
         for image in children.missing
     ]
-    told = Event("Successful create ImagePullJob", f"Create {len(creates)} ImagePullJob")
-    builder.stage(_told_by_the_last(creates, told), slow_start=1, stop_on_failure=False)
+    event = Event("Successful create ImagePullJob", f"Create {len(creates)} ImagePullJob")
+    builder.stage(_with_event(creates, event), slow_start=1, stop_on_failure=False)
 
 
 def _delete(children: Children, builder: PlanBuilder) -> None:
@@ -73,12 +112,12 @@ def _delete(children: Children, builder: PlanBuilder) -> None:
     deletes = [
         delete_of(IMAGE_PULL_JOB, child.metadata, Intent.DELETE, cause, phase="delete") for child in children.surplus
     ]
-    told = Event("Successful delete ImagePullJob", f"Delete {len(deletes)} ImagePullJob")
-    builder.stage(_told_by_the_last(deletes, told), stop_on_failure=False)
+    event = Event("Successful delete ImagePullJob", f"Delete {len(deletes)} ImagePullJob")
+    builder.stage(_with_event(deletes, event), stop_on_failure=False)
 
 
-def _told_by_the_last(actions: Sequence[Action], told: Event) -> list[Chain]:
-    last = [msgspec.structs.replace(action, on_success=told) for action in actions[-1:]]
+def _with_event(actions: Sequence[Action], event: Event) -> list[Chain]:
+    last = [msgspec.structs.replace(action, on_success=event) for action in actions[-1:]]
     return [(action,) for action in (*actions[:-1], *last)]
 
 
@@ -104,7 +143,7 @@ def status_of(job: ImageListPullJob, children: Sequence[ImagePullJob], now: date
     """Return the status; `children` are the jobs for the list's images. One without a start time does not count."""
     now = now.replace(microsecond=0)
     begun = [child for child in children if child.status.start_time is not None]
-    completed = [one for one in begun if one.status.desired == one.status.succeeded + one.status.failed]
+    completed = [child for child in begun if child.status.desired == child.status.succeeded + child.status.failed]
     desired = len(job.spec.images)
     start = job.status.start_time or now
     return ImageListPullJobStatus(
@@ -129,3 +168,51 @@ def _failures(children: Sequence[ImagePullJob]) -> list[FailedImageStatus]:
         )
         for child in failed
     ]
+
+
+def child_body(snapshot: ListJobSnapshot, image: str, wanted_hash: str) -> Json:
+    """Return the body of a new job for one image."""
+    meta = snapshot.job.metadata
+    return {
+        **IMAGE_PULL_JOB.type_meta,
+        "metadata": {
+            "name": free_name(meta.name, f"{meta.uid}/{image}/{wanted_hash}/", snapshot.taken),
+            "namespace": meta.namespace,
+            "labels": {REVISION_LABEL: wanted_hash},
+            "ownerReferences": [owner_reference(IMAGE_LIST_PULL_JOB, meta)],
+        },
+        "spec": {"image": image, **_spec(snapshot)},
+    }
+
+
+def _spec(snapshot: ListJobSnapshot) -> Json:
+    """Return the template as the list has it. The completion policy is required, even without admission."""
+    spec: Json = msgspec.to_builtins(snapshot.job.spec)
+    completion = snapshot.job.spec.completion_policy
+    del spec["images"]
+    return spec | {"completionPolicy": {**msgspec.to_builtins(completion), "type": completion.type}}
+
+
+def template_hash(spec: PullTemplate) -> str:
+    """Return ten hexadecimal digits that identify the template, valid as a label value."""
+    text = msgspec.json.encode(template_of(spec), order="deterministic")
+    return hashlib.sha256(text).hexdigest()[:10]
+
+
+def template_of(spec: PullTemplate) -> PullTemplate:
+    """Return the template of jobs with admission's defaults, so that equivalent templates are equal."""
+    policy = spec.pull_policy or PullPolicy()
+    selector = spec.selector
+    return PullTemplate(
+        pull_secrets=spec.pull_secrets,
+        selector=None if selector is not None and selector == NodeSelector() else selector,
+        pod_selector=spec.pod_selector,
+        parallelism=spec.parallelism,
+        pull_policy=PullPolicy(
+            timeout_seconds=DEFAULT_TIMEOUT_SECONDS if policy.timeout_seconds is None else policy.timeout_seconds,
+            backoff_limit=DEFAULT_BACKOFF_LIMIT if policy.backoff_limit is None else policy.backoff_limit,
+        ),
+        completion_policy=spec.completion_policy,
+        sandbox_config=spec.sandbox_config,
+        image_pull_policy=spec.image_pull_policy or "IfNotPresent",
+    )

@@ -48,19 +48,19 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
 
     def write_to(self, node: NodeImage) -> Chain:
         """Return the write into one NodeImage, empty if it already has everything."""
-        held = node.spec.images.get(self.image.name, ImageSpec())
-        wanted = self._image_spec(node, held)
+        current = node.spec.images.get(self.image.name, ImageSpec())
+        wanted = self._image_spec(node, current)
         if wanted is None:
             return ()
-        patch = merge_patch(msgspec.to_builtins(held), msgspec.to_builtins(wanted))
+        patch = merge_patch(msgspec.to_builtins(current), msgspec.to_builtins(wanted))
         body = {"spec": {"images": {self.image.name: patch}}}
         cause = f"pull {self.image}"
         return (patch_of(NODE_IMAGE, node.metadata, Intent.IMAGE_PULL, cause, body=body, on_version=True),)
 
-    def _image_spec(self, node: NodeImage, held: ImageSpec) -> ImageSpec | None:
-        missing = [one for one in self.secrets if not any(one.same(other) for other in held.pull_secrets)]
-        tag = held.tag(self.image.tag)
-        tags = list(held.tags)
+    def _image_spec(self, node: NodeImage, current: ImageSpec) -> ImageSpec | None:
+        missing = [secret for secret in self.secrets if not any(secret.same(other) for other in current.pull_secrets)]
+        tag = current.tag(self.image.tag)
+        tags = list(current.tags)
         if tag is None:
             tags.append(self._new_tag(node))
         elif not tag.owned_by(self.job.metadata.uid):
@@ -68,8 +68,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
         elif not missing:
             return None
         return ImageSpec(
-            pull_secrets=[*held.pull_secrets, *missing],
-            tags=sorted(tags, key=lambda one: one.tag),
+            pull_secrets=[*current.pull_secrets, *missing],
+            tags=sorted(tags, key=lambda each: each.tag),
             sandbox_config=self.job.spec.sandbox_config,
         )
 

@@ -126,19 +126,19 @@ class Gatherer:
         namespace = job.metadata.namespace
         wanted = [(SOURCE, f"{namespace}/{name}") for name in job.spec.pull_secrets]
         wanted.append((REFERENCES, f"{namespace}/{job.metadata.name}"))
-        found = {secret.metadata.name: secret for link in wanted for secret in self._copies.by_index(LINKS, link)}
-        return [found[name] for name in sorted(found) if found[name].metadata.deletion_timestamp is None]
+        copies = {secret.metadata.name: secret for link in wanted for secret in self._copies.by_index(LINKS, link)}
+        return [copies[name] for name in sorted(copies) if copies[name].metadata.deletion_timestamp is None]
 
     def _of_running_list(self, job: ImagePullJob) -> bool:
         parent = list_of(job)
         if parent is None:
             return False
-        found = self._lists.get(*parent)
+        owner_list = self._lists.get(*parent)
         return (
-            found is not None
-            and found.status.completion_time is None
-            and found.metadata.deletion_timestamp is None
-            and any(owner.uid == found.metadata.uid for owner in job.metadata.owner_references)
+            owner_list is not None
+            and owner_list.status.completion_time is None
+            and owner_list.metadata.deletion_timestamp is None
+            and any(owner.uid == owner_list.metadata.uid for owner in job.metadata.owner_references)
         )
 
 

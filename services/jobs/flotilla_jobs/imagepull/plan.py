@@ -26,7 +26,7 @@ def plan(snapshot: PullJobSnapshot, now: datetime) -> Plan:
     job = snapshot.job
     if job.metadata.deletion_timestamp is not None:
         builder = PlanBuilder()
-        _let_go(snapshot, builder)
+        _release(snapshot, builder)
         return builder.plan()
     if job.status.completion_time is not None:
         return _completed(snapshot, job.status.completion_time, now)
@@ -56,7 +56,7 @@ def _problem(job: ImagePullJob) -> str:
     return ""
 
 
-def _let_go(snapshot: PullJobSnapshot, builder: PlanBuilder) -> None:
+def _release(snapshot: PullJobSnapshot, builder: PlanBuilder) -> None:
     """Release the copies of secrets, then remove the finalizer that protects them."""
     finalizers = snapshot.job.metadata.finalizers
     builder.stage(release(snapshot))
@@ -67,7 +67,7 @@ def _let_go(snapshot: PullJobSnapshot, builder: PlanBuilder) -> None:
 def _completed(snapshot: PullJobSnapshot, since: datetime, now: datetime) -> Plan:
     """Clean up and delete a completed job."""
     job, builder = snapshot.job, PlanBuilder()
-    _let_go(snapshot, builder)
+    _release(snapshot, builder)
     # A job of a list that still runs is kept: the list would create it again, and nodes would pull again.
     ttl = None if snapshot.of_running_list else job.spec.completion_policy.ttl_seconds_after_finished
     builder.stage(

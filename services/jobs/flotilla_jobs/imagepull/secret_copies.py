@@ -94,10 +94,10 @@ class _Copies:
     def _copy_of(self, source: Secret) -> Secret | None:
         """Return the copy of the source, or None."""
         key = _key_of(source)
-        found = [copy for copy in self._snapshot.copies if copy.metadata.annotations.get(SOURCE) == key]
-        ours = [copy for copy in found if self._key in references_of(copy)]
+        copies = [copy for copy in self._snapshot.copies if copy.metadata.annotations.get(SOURCE) == key]
+        ours = [copy for copy in copies if self._key in references_of(copy)]
         # Old versions may have left several: prefer the one that the job uses already, else the first.
-        return next(iter([*ours, *found]), None)
+        return next(iter([*ours, *copies]), None)
 
     def _created(self, source: Secret, name: str) -> Action:
         # kubectl's last-applied annotation repeats the data, and would be taken for this object's own.

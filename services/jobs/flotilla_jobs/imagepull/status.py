@@ -47,8 +47,8 @@ class Progress(msgspec.Struct, frozen=True):
             self.failed[name] = entry.message
         else:
             self.pulling.append(name)
-        held = node.spec.images[image.name].pull_secrets
-        if not all(any(one.same(other) for other in held) for one in secrets):
+        present = node.spec.images[image.name].pull_secrets
+        if not all(any(secret.same(other) for other in present) for secret in secrets):
             self.open.append(node)
 
 

@@ -77,13 +77,13 @@ class Triggers:
             image = new or old
             assert image is not None
             return _keys(job for job in self._jobs if is_active(job) and _concerns(job, image))
-        found: list[ImagePullJob] = []
+        jobs: list[ImagePullJob] = []
         if old.metadata.labels != new.metadata.labels:
             chosen = self._jobs.by_index(BY_NODE, BY_NODE)
-            found += [job for job in chosen if _concerns(job, old) != _concerns(job, new)]
+            jobs += [job for job in chosen if _concerns(job, old) != _concerns(job, new)]
         for index, key in changes(old, new):
-            found += [job for job in self._jobs.by_index(index, key) if _concerns(job, new)]
-        return _keys(found)
+            jobs += [job for job in self._jobs.by_index(index, key) if _concerns(job, new)]
+        return _keys(jobs)
 
     def of_pod(self, old: Pod | None, new: Pod | None) -> set[Key]:
         """Return the jobs that gain or lose a pod."""
@@ -92,8 +92,8 @@ class Triggers:
         pods = [pod for pod in (old, new) if pod is not None and pod.spec.node_name]
         if not pods:
             return set()
-        found = self._jobs.by_index(BY_POD, pods[0].metadata.namespace)
-        return _keys(job for job in found if any(_asks_for(job, pod) for pod in pods))
+        jobs = self._jobs.by_index(BY_POD, pods[0].metadata.namespace)
+        return _keys(job for job in jobs if any(_asks_for(job, pod) for pod in pods))
 
     def of_source(self, key: Key) -> set[Key]:
         """Return the jobs that name the secret."""
@@ -114,12 +114,12 @@ class Triggers:
 
     def sources(self, served: Callable[[str, str], bool]) -> dict[Key, set[str]]:
         """Return the secrets of active jobs that this replica serves, each with the uids of these jobs."""
-        found: dict[Key, set[str]] = {}
+        jobs_of: dict[Key, set[str]] = {}
         for job in self._jobs:
             if job.spec.pull_secrets and served(*job.metadata.key):
                 for key in secret_names(job):
-                    found.setdefault(key, set()).add(job.metadata.uid)
-        return found
+                    jobs_of.setdefault(key, set()).add(job.metadata.uid)
+        return jobs_of
 
 
 def changes(old: NodeImage, new: NodeImage) -> Iterable[tuple[str, str | tuple[str, str]]]:
@@ -145,9 +145,9 @@ def _changed_tags(old: NodeImage, new: NodeImage, name: str) -> Iterable[str]:
     tags = {
         entry.tag
         for image in (old, new)
-        for held in (image.spec.images.get(name), image.status.image_statuses.get(name))
-        if held is not None
-        for entry in held.tags
+        for listed in (image.spec.images.get(name), image.status.image_statuses.get(name))
+        if listed is not None
+        for entry in listed.tags
     }
     return [
         tag

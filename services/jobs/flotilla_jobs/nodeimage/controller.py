@@ -92,19 +92,19 @@ class Gatherer:
             options=self._options,
         )
 
-    def _held(self, owner: JobReference) -> ImagePullJob | None:
+    def _owner_job(self, owner: JobReference) -> ImagePullJob | None:
         job = self._jobs.get(owner.namespace, owner.name)
         return job if job is not None and job.metadata.uid == owner.uid else None
 
     def _is_lost(self, name: str, owner: JobReference) -> bool:
-        if self._held(owner) is not None:
+        if self._owner_job(owner) is not None:
             return False
         if self._jobs.was_deleted(owner.uid):
             return True
         return self._context.confirm_deleted(JOBS, (owner.namespace, owner.name), owner.uid, ("", name))
 
     def _is_running(self, owner: JobReference) -> bool:
-        job = self._held(owner)
+        job = self._owner_job(owner)
         return (
             job is not None
             and job.spec.completion_policy.ends

@@ -51,20 +51,20 @@ def reported(image: NodeImage, report: NodeImageStatus) -> NodeImageStatus:
     """Return the status after the report."""
     entries: dict[Name, TagStatus] = {}
     for name, tag in tasks(image.spec.images):
-        said = report.image_statuses.get(name)
-        entry = _newer(tag, image.entry(name, tag.tag), said.tag(tag.tag) if said is not None else None)
+        image_report = report.image_statuses.get(name)
+        entry = _newer(tag, image.entry(name, tag.tag), image_report.tag(tag.tag) if image_report is not None else None)
         if entry is not None:
             entries[name, tag.tag] = entry
     return counted(image.spec.images, entries)
 
 
-def _newer(tag: ImageTag, held: TagStatus | None, said: TagStatus | None) -> TagStatus | None:
-    if said is None or said.version != tag.version:
-        return held
-    if held is not None and held.version == tag.version and held.completion_time is not None:
-        return held
-    progress = max(0, min(100, said.progress))
-    return msgspec.structs.replace(said, progress=progress, message=said.message[:MOST_MESSAGE])
+def _newer(tag: ImageTag, stored: TagStatus | None, reported: TagStatus | None) -> TagStatus | None:
+    if reported is None or reported.version != tag.version:
+        return stored
+    if stored is not None and stored.version == tag.version and stored.completion_time is not None:
+        return stored
+    progress = max(0, min(100, reported.progress))
+    return msgspec.structs.replace(reported, progress=progress, message=reported.message[:MOST_MESSAGE])
 
 
 class PullTimeouts:
@@ -86,19 +86,19 @@ class PullTimeouts:
                 entries[name, tag.tag] = self._failure(tag, held, message)
         return counted(self._image.spec.images, entries) if self.events else status
 
-    def _too_late(self, tag: ImageTag, held: TagStatus | None) -> str:
+    def _too_late(self, tag: ImageTag, entry: TagStatus | None) -> str:
         if tag.created_at is None:
             return ""
-        if held is None or held.version != tag.version:
+        if entry is None or entry.version != tag.version:
             return NO_ANSWER if self._deadlines.passed(later(tag.created_at, SILENCE), self._now) else ""
         deadline = tag.pull_policy.active_deadline_seconds if tag.pull_policy is not None else None
-        if held.completion_time is not None or deadline is None:
+        if entry.completion_time is not None or deadline is None:
             return ""
         end = later(later(tag.created_at, deadline), SILENCE)
         return TOO_LONG if self._deadlines.passed(end, self._now) else ""
 
-    def _failure(self, tag: ImageTag, held: TagStatus | None, message: str) -> TagStatus:
-        entry = held if held is not None and held.version == tag.version else TagStatus(tag=tag.tag)
+    def _failure(self, tag: ImageTag, stored: TagStatus | None, message: str) -> TagStatus:
+        entry = stored if stored is not None and stored.version == tag.version else TagStatus(tag=tag.tag)
         now = self._now.replace(microsecond=0)
         return msgspec.structs.replace(entry, phase=FAILED, completion_time=now, version=tag.version, message=message)
 

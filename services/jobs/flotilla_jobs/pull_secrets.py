@@ -12,15 +12,23 @@ import structlog
 from flotilla_common.api.core import Secret
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage, SecretReference
 from flotilla_common.api.resources import SECRET
+from flotilla_common.control.controller_context import ResponderContext
+from flotilla_common.control.spec import Responder
+from flotilla_common.control.watches import Watch
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.lookups import Lookups, TooOften
-from flotilla_common.node.reports import Answer, PullSecret, SecretsAnswer, SecretsRequest
+from flotilla_common.node.reports import SECRETS, Answer, PullSecret, SecretsAnswer, SecretsRequest
 from flotilla_common.node.sealing import seal
 from flotilla_common.node.serving import Sender
+from flotilla_jobs.enabled import images_off
 
 TYPES = frozenset({"kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"})
 """Secret types that hold registry credentials; others are of no use to a node."""
+
+_IMAGES = Watch(NODE_IMAGE, NodeImage)
+
+_COPIES = Watch(SECRET, Secret, private="daemon_config_namespace")
 
 
 class SecretServer(msgspec.Struct, frozen=True):
@@ -44,7 +52,9 @@ class SecretServer(msgspec.Struct, frozen=True):
         except (ApiError, Unreachable, TooOften) as error:
             return Answer(why=f"cannot read from the apiserver: {error}", again=True)
         try:
-            return SecretsAnswer(accepted=True, sealed=seal(request.public_key, [one for one in secrets if one]))
+            return SecretsAnswer(
+                accepted=True, sealed=seal(request.public_key, [secret for secret in secrets if secret])
+            )
         except ValueError as fault:
             return Answer(why=str(fault))
 
@@ -60,12 +70,12 @@ class SecretServer(msgspec.Struct, frozen=True):
     def _not_referred(self, node: str, references: Sequence[SecretReference]) -> list[str]:
         image = self.images.get("", node)
         specs = image.spec.images.values() if image is not None else ()
-        held = {(one.namespace, one.name) for spec in specs for one in spec.pull_secrets}
-        keys = [(one.namespace, one.name) for one in references]
+        referred = {(reference.namespace, reference.name) for spec in specs for reference in spec.pull_secrets}
+        keys = [(reference.namespace, reference.name) for reference in references]
         return [
             f"{namespace}/{name}"
             for namespace, name in keys
-            if namespace != self.namespace or (namespace, name) not in held
+            if namespace != self.namespace or (namespace, name) not in referred
         ]
 
     async def _secret(self, node: str, reference: SecretReference) -> PullSecret | None:
@@ -77,3 +87,14 @@ class SecretServer(msgspec.Struct, frozen=True):
         if secret is None or secret.type not in TYPES:
             return None
         return PullSecret(namespace=key[0], name=key[1], type=secret.type, data=secret.data)
+
+
+async def _hand_out_secrets(context: ResponderContext) -> None:
+    namespace = context.settings.daemon_config_namespace
+    server = SecretServer(context.table(_IMAGES), context.table(_COPIES), namespace, Lookups(context.read))
+    await context.answer(SECRETS, SecretsRequest, server.receive, by_any_replica=True)
+
+
+PULL_SECRETS = Responder(
+    name="pull-secrets", watches=(_IMAGES, _COPIES), answers=(SECRETS,), off=images_off, build=_hand_out_secrets
+)
