@@ -23,7 +23,7 @@ CALLS: dict[str, tuple[int | State, int]] = {
     "refused": (State.STUCK, 0),
     "_refused": (State.STUCK, 0),
     "_fail": (State.STUCK, 1),
-    "_tell": (State.STUCK, 0),
+    "_add_groups": (State.STUCK, 0),
     "_container": (State.WAITING, 1),
 }
 """Positions of state and code in the arguments of these calls, or the state itself."""
