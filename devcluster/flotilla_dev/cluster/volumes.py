@@ -11,6 +11,8 @@ It runs as a process of its own: `python -m flotilla_dev.cluster.volumes <kubeco
 import asyncio
 import shutil
 import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -18,44 +20,57 @@ import msgspec
 from flotilla_common.api.resources import CLAIM, Resource
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.control.plan import Json, PatchType
-from flotilla_common.kube.interface import Api, ApiError, Unreachable
+from flotilla_common.kube.interface import Api
+from flotilla_common.kube.reflector import HeadMeta, Reflector
 from flotilla_dev.cluster.access import admin, ensure
 
 PROVISIONER = "flotilla.dev/directory"
 CLASS = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
 VOLUME = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
-PAUSE = 1.0  # seconds before a new LIST after a broken watch
 
 
 async def run(api: Api, folder: Path, clock: Clock) -> None:
     """Create the default storage class, then serve claims and delete released volumes until cancelled."""
     await ensure(api, CLASS, storage_class())
-    await asyncio.gather(_follow(api, CLAIM, folder, clock), _follow(api, VOLUME, folder, clock))
+    claims = _VolumeSink(CLAIM, partial(_serve, api, folder))
+    volumes = _VolumeSink(VOLUME, partial(_clear, api, folder))
+    await asyncio.gather(Reflector(api, CLAIM, claims, clock).run(), Reflector(api, VOLUME, volumes, clock).run())
 
 
-async def _follow(api: Api, resource: Resource, folder: Path, clock: Clock) -> None:
-    while True:
-        try:
-            page = await api.list(resource)
-            for item in page.items:
-                await _reconcile(api, resource, item, folder)
-            async for event in api.watch(resource, page.resource_version):
-                if event.type in {"ADDED", "MODIFIED"}:
-                    await _reconcile(api, resource, event.object, folder)
-        except (ApiError, Unreachable) as error:
-            print(f"{resource.plural}: {error}; listing again", file=sys.stderr, flush=True)
-            await clock.sleep(PAUSE)
+class _VolumeSink:
+    """Reconciles each version of the objects of one resource; the reflector repeats what the apiserver refused."""
+
+    def __init__(self, resource: Resource, reconcile: Callable[[Json], Awaitable[None]]) -> None:
+        self._resource = resource
+        self._reconcile = reconcile
+        self._trouble = ""
+
+    async def listing(self) -> None:
+        """Keep nothing between two lists."""
+
+    async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
+        await self._reconcile(msgspec.json.decode(item, type=Json))
+
+    async def complete(self, version: str) -> None:
+        """Keep nothing of objects that are gone."""
+
+    async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
+        if kind != "DELETED":
+            await self._reconcile(msgspec.json.decode(item, type=Json))
+
+    async def progress(self, version: str) -> None:
+        """Ignore versions."""
+
+    def state(self, trouble: str) -> None:
+        if trouble not in ("", self._trouble):
+            print(f"{self._resource.plural}: {trouble}", file=sys.stderr, flush=True)
+        self._trouble = trouble
 
 
-async def _reconcile(api: Api, resource: Resource, raw: msgspec.Raw, folder: Path) -> None:
-    document = msgspec.json.decode(raw, type=Json)
-    if resource is VOLUME:
-        await _clear(api, document, folder)
-    elif document["spec"].get("storageClassName") == "standard" and "deletionTimestamp" not in document["metadata"]:
-        await _serve(api, document, folder)
-
-
-async def _serve(api: Api, claim: Json, folder: Path) -> None:
+async def _serve(api: Api, folder: Path, claim: Json) -> None:
+    """Create the volume of a claim of our class, or grow it."""
+    if claim["spec"].get("storageClassName") != "standard" or "deletionTimestamp" in claim["metadata"]:
+        return
     if claim.get("status", {}).get("phase") == "Pending":
         volume = volume_for(claim, folder)
         await asyncio.to_thread(_make, Path(volume["spec"]["hostPath"]["path"]))
@@ -79,7 +94,8 @@ async def _grow(api: Api, claim: Json, capacity: Json) -> None:
     await api.patch(CLAIM, meta["namespace"], meta["name"], status, PatchType.MERGE, subresource="status")
 
 
-async def _clear(api: Api, volume: Json, folder: Path) -> None:
+async def _clear(api: Api, folder: Path, volume: Json) -> None:
+    """Delete a released volume with its content."""
     meta = volume["metadata"]
     ours = meta.get("annotations", {}).get("pv.kubernetes.io/provisioned-by") == PROVISIONER
     if ours and volume.get("status", {}).get("phase") == "Released" and "deletionTimestamp" not in meta:
