@@ -100,27 +100,27 @@ def bounded(message: str) -> str:
     return message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}…"
 
 
-_VERSIONS = ("apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1")
+_CONVERSION_VERSIONS = ("apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1")
 
 
-class _Request(msgspec.Struct, frozen=True, rename="camel"):
+class _ConversionRequest(msgspec.Struct, frozen=True, rename="camel"):
     uid: str
     desired_api_version: str = msgspec.field(name="desiredAPIVersion")
     objects: list[Json] = []
 
 
-class _Review(msgspec.Struct, frozen=True, rename="camel"):
+class _ConversionReview(msgspec.Struct, frozen=True, rename="camel"):
     api_version: str
-    request: _Request
+    request: _ConversionRequest
 
 
-_decoder = msgspec.json.Decoder(_Review)
+_conversion_decoder = msgspec.json.Decoder(_ConversionReview)
 
 
 def convert(body: bytes) -> bytes:
     """Return the answer to a ConversionReview. Raises ValueError for other documents."""
-    review = _decoder.decode(body)
-    if review.api_version not in _VERSIONS:
+    review = _conversion_decoder.decode(body)
+    if review.api_version not in _CONVERSION_VERSIONS:
         raise ValueError(f"unsupported ConversionReview version {review.api_version!r}")
     request = review.request
     response: Json = {"uid": request.uid}

@@ -143,7 +143,6 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
 
 
 _RETRY_SECONDS = 2.0
-_log = structlog.get_logger()
 
 
 class Follower(msgspec.Struct, frozen=True):
