@@ -16,6 +16,7 @@ from flotilla_common.kube.installed import until_installed
 from flotilla_common.mirror.decoder import Undecodable
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.service import Context, Service, run_alone
+from flotilla_statemetrics.exposition import Page
 from flotilla_statemetrics.families import AnyKind
 from flotilla_statemetrics.kinds.broadcastjobs import BROADCAST_JOBS
 from flotilla_statemetrics.kinds.clonesets import CLONE_SETS
@@ -23,7 +24,6 @@ from flotilla_statemetrics.kinds.daemonsets import DAEMON_SETS
 from flotilla_statemetrics.kinds.sidecarsets import SIDECAR_SETS
 from flotilla_statemetrics.kinds.statefulsets import ADVANCED_STATEFUL_SETS, STATEFUL_SETS
 from flotilla_statemetrics.kinds.workloadspreads import WORKLOAD_SPREADS
-from flotilla_statemetrics.scraping import Page
 
 NAME = "statemetrics"
 
@@ -68,9 +68,9 @@ async def run(context: Context) -> None:
         await runner.cleanup()
 
 
-def _note(context: Context, found: Undecodable) -> None:
-    name = f"{found.namespace}/{found.name}"
-    context.log.warning("undecodable object", object=name, kind=found.resource.kind, error=found.error)
+def _note(context: Context, undecodable: Undecodable) -> None:
+    name = f"{undecodable.namespace}/{undecodable.name}"
+    context.log.warning("undecodable object", object=name, kind=undecodable.resource.kind, error=undecodable.error)
 
 
 def service() -> Service:

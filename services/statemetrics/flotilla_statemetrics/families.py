@@ -65,8 +65,8 @@ def word(name: str, text: str, label: str, read: Callable[[T], str]) -> Family[T
     """Return a family with a word as a label and the value 1; no series if the word is empty."""
 
     def series(obj: T) -> Iterator[Series]:
-        if found := read(obj):
-            yield ((label, found),), 1
+        if value := read(obj):
+            yield ((label, value),), 1
 
     return Family(name, text, series)
 
@@ -99,9 +99,9 @@ def conditions(name: str, read: Callable[[T], Iterable["Condition"]]) -> Family[
     """Return a family with the conditions of objects."""
 
     def series(obj: T) -> Iterator[Series]:
-        for one in read(obj):
+        for condition in read(obj):
             for status in STATUSES:
-                yield (("condition", one.type), ("status", status)), int(one.status.lower() == status)
+                yield (("condition", condition.type), ("status", status)), int(condition.status.lower() == status)
 
     return Family(name, "The current conditions.", series)
 

@@ -26,7 +26,7 @@ from flotilla_watcher.readonly_requests import serve_readonly
 from flotilla_watcher.resource_watch import ResourceWatch
 from flotilla_watcher.version_lineage import begin_lineage
 
-LOOK_SECONDS = 0.25
+POLL_SECONDS = 0.25
 """Interval of comparing the held leases with the running watches."""
 
 
@@ -77,14 +77,14 @@ async def follow_leases(
     """
     async with asyncio.TaskGroup() as group:
         while True:
-            held = shards.serving
-            for index in [index for index in running if index not in held]:
+            serving = shards.serving
+            for index in [index for index in running if index not in serving]:
                 running.pop(index).cancel()
                 context.health.ready(resources[index].id, True)
-            for index in held - running.keys():
+            for index in serving - running.keys():
                 fence = partial(shards.serves, index)
                 running[index] = group.create_task(_watch(context, resources[index], fence, copies))
-            await context.clock.sleep(LOOK_SECONDS)
+            await context.clock.sleep(POLL_SECONDS)
 
 
 def lease_name(resource: Resource) -> str:

@@ -38,14 +38,14 @@ class NodeIndex:
 
     def put(self, key: Key, node: str) -> None:
         """Set the object's node; an empty name removes the object."""
-        held = self._node.get(key, "")
-        if node == held:
+        before = self._node.get(key, "")
+        if node == before:
             return
-        if held:
-            keys = self._keys[held]
+        if before:
+            keys = self._keys[before]
             keys.remove(key)
             if not keys:
-                del self._keys[held]
+                del self._keys[before]
             del self._node[key]
         if node:
             self._node[key] = node

@@ -4,7 +4,7 @@ The kubelet projects a token into the agent's pod that is bound to that pod, and
 that the pod runs on. NATS sends its unknown clients here; the apiserver reviews the token (TokenReview) and names the
 node; the answer holds that node's permissions and nothing else. So a stolen token opens one node's subjects, and
 becomes invalid with its pod. Every client that reaches NATS can send tokens. So the number of concurrent reviews is
-limited, and refusals are cached (`LoginMemory`).
+limited, and refusals are cached (`LoginCache`).
 """
 
 import asyncio
@@ -38,8 +38,19 @@ LASTING = timedelta(hours=1)
 REVIEWS_AT_ONCE = 32
 """Limit of concurrent reviews: a thousand agents that reconnect together are all admitted within a second."""
 
-PATIENCE_SECONDS = 2.0
+NATS_TIMEOUT_SECONDS = 2.0
 """NATS's default timeout of an answer: a token that has waited for longer is not reviewed."""
+
+V = TypeVar("V")
+
+REFUSED_SECONDS = 30.0
+"""Time for which a refusal is cached. Agents ask four times a second, and an invalid token seldom becomes valid."""
+
+REFUSALS, REFUSALS_PER_SECOND = 60, 0.5
+"""Rate of refused tokens of one address, beyond which its next ones are not reviewed."""
+
+CACHED = 10_000
+"""Limit of cached tokens, by their digests: two for each node of the largest clusters."""
 
 
 class _User(msgspec.Struct):
@@ -99,13 +110,13 @@ class NodeLogins:
         )
 
     async def _node(self, question: Question) -> str:
-        """Return the node that the token's pod runs on. Raises Denied."""
+        """Return the node that the token's pod runs on. Raises LoginDenied."""
         if not question.token:
             raise LoginDenied("no token was presented")
         asked = self._clock.monotonic()
         async with self._slots:
             now = self._clock.monotonic()
-            if now - asked > PATIENCE_SECONDS:
+            if now - asked > NATS_TIMEOUT_SECONDS:
                 raise LoginDenied("too many logins at a time")
             if why := self._cache.refusal(question.token, question.host, now):
                 raise LoginDenied(why)
@@ -118,7 +129,7 @@ class NodeLogins:
         return node
 
     async def _reviewed(self, token: str) -> str:
-        """Return the node from the apiserver's review. Raises Refused, or Denied without a review."""
+        """Return the node from the apiserver's review. Raises TokenRefused, or LoginDenied without a review."""
         body = msgspec.json.encode(
             {
                 "apiVersion": "authentication.k8s.io/v1",
@@ -162,18 +173,6 @@ def _issuer(file: str) -> KeyPair:
     return KeyPair(Path(file).read_text(encoding="ascii").strip())
 
 
-V = TypeVar("V")
-
-REFUSED_SECONDS = 30.0
-"""Time for which a refusal is cached. Agents ask four times a second, and an invalid token seldom becomes valid."""
-
-REFUSALS, REFUSALS_PER_SECOND = 60, 0.5
-"""Rate of refused tokens of one address, beyond which its next ones are not reviewed."""
-
-REMEMBERED = 10_000
-"""Limit of cached tokens, by their digests: two for each node of the largest clusters."""
-
-
 class LoginCache:
     """A cache of one replica's logins, so that clients that reach NATS cannot overload the apiserver.
 
@@ -214,5 +213,5 @@ def _digest(token: str) -> bytes:
 def _store(known: OrderedDict[bytes, V], digest: bytes, what: V) -> None:
     known[digest] = what
     known.move_to_end(digest)
-    if len(known) > REMEMBERED:
+    if len(known) > CACHED:
         known.popitem(last=False)

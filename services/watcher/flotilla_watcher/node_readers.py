@@ -27,7 +27,7 @@ FOLLOWS, FOLLOWS_PER_SECOND = 32, 2.0
 Agents ask when they start and when the bus was away, and each request may send all copies of the node again.
 """
 
-LOOK_SECONDS = 60.0
+COUNT_SECONDS = 60.0
 """Interval of counting the readers.
 
 It also limits how long a node stays unserved whose request a predecessor answered just before it lost its lease.
@@ -81,7 +81,7 @@ async def follow_readers(bus: Bus, clock: Clock, resource: Resource, copies: Nod
     log = structlog.get_logger(resource=resource.id)
     absent: dict[str, float] = {}  # since when, of served nodes without a reader
     while True:
-        await clock.sleep(LOOK_SECONDS)
+        await clock.sleep(COUNT_SECONDS)
         try:
             reading = await readers(bus, resource)
             for node in sorted(reading - copies.served):

@@ -3,10 +3,12 @@
 A LIST is published under a new epoch between a `listing` and a `synced` marker. Objects in the stream that are not in
 the LIST get a tombstone. After that every event is one message, and the marker is repeated on bookmarks and every few
 seconds, so that followers can distinguish a quiet cluster from a dead watcher. A LIST that is older than what was
-published before means that etcd was restored (`lines.py`).
+published before means that etcd was restored (`version_lineage.py`). The watcher is the first to see that the spec of
+an object has changed, so it begins the traces of our kinds.
 """
 
 from collections.abc import Callable
+from datetime import datetime
 
 import msgspec
 import structlog
@@ -16,8 +18,8 @@ from flotilla_common.bus import subjects
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.mirror.table import VersionsWentBack, version_number
+from flotilla_common.tracing.context import Span, Tracer, change
 from flotilla_watcher import metrics
-from flotilla_watcher.change_spans import ChangeSpans
 from flotilla_watcher.encoder import Encoder
 from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.version_lineage import VersionLineage
@@ -28,6 +30,40 @@ TOMBSTONE_SECONDS = 300.0
 
 The server keeps deletes in memory.
 """
+
+
+class ChangeSpans:
+    """Records changes and publications of one resource's objects."""
+
+    def __init__(self, resource: Resource, clock: Clock, tracer: Tracer | None) -> None:
+        self._resource = resource
+        self._clock = clock
+        self._tracer = tracer if resource.custom else None
+
+    def published(self, before: HeadMeta | None, op: str, head: HeadMeta, began: datetime) -> None:
+        """Record that a version was published.
+
+        `before` is the last known head of the object: another generation makes this version the root of a trace.
+        """
+        if self._tracer is None or op == subjects.DELETED:
+            return
+        root, end = change(head.uid, head.generation), self._clock.now()
+        attributes: dict[str, str | int | float | list[str]] = {
+            "k8s.namespace.name": head.namespace,
+            "k8s.object.kind": self._resource.kind,
+            "k8s.object.name": head.name,
+            "k8s.object.uid": head.uid,
+            "k8s.object.generation": head.generation,
+            "k8s.object.resource_version": head.resource_version,
+        }
+        kind = self._resource.kind
+        if before is None or (before.uid, before.generation) != (head.uid, head.generation):
+            span = Span(name=f"change {kind}", context=root, parent=None, start=began, end=end, attributes=attributes)
+            self._tracer.record(span)
+        version = root.version(head.resource_version)
+        span = Span(name=f"publish {kind}", context=version, parent=root, start=began, end=end, attributes=attributes)
+        self._tracer.record(span)
+
 
 Report = Callable[[str], None]
 

@@ -20,11 +20,10 @@ from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.interface import Api
 from flotilla_common.kube.reflector import Reflector
 from flotilla_common.tracing.context import Tracer
-from flotilla_watcher.change_spans import ChangeSpans
 from flotilla_watcher.encoder import Encoder
 from flotilla_watcher.node_copies import Key, NodeCopies
 from flotilla_watcher.node_readers import follow_readers, readers
-from flotilla_watcher.publisher import TOMBSTONE_SECONDS, Publisher, Report
+from flotilla_watcher.publisher import TOMBSTONE_SECONDS, ChangeSpans, Publisher, Report
 from flotilla_watcher.routes import routes
 from flotilla_watcher.version_lineage import VersionLineage, follow_lineage
 from flotilla_watcher.writer import StreamLost, StreamWriter, Superseded
@@ -96,7 +95,7 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
             nodes=nodes,
         )
         reflector = Reflector(self.api, self.resource, publisher, self.clock)
-        loops = [reflector.run(), self._beat(writer, publisher, nodes), self._look_again(writer, nodes)]
+        loops = [reflector.run(), self._beat(writer, publisher, nodes), self._check_after_reconnect(writer, nodes)]
         if nodes is None:
             await _first_failure(*loops)
         else:
@@ -137,8 +136,8 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
         """Return objects from kube.v1, after everything sent so far. Raises BusError, StreamLost, Superseded."""
         await objects.flush()
         stream = subjects.kube_stream(self.resource).name
-        found = await asyncio.gather(*(self.bus.get_last(stream, subjects.kube(self.resource, *key)) for key in keys))
-        messages = [message for message in found if message is not None]
+        last = await asyncio.gather(*(self.bus.get_last(stream, subjects.kube(self.resource, *key)) for key in keys))
+        messages = [message for message in last if message is not None]
         if len(messages) < len(keys):
             raise StreamLost(f"stream {stream} lacks objects that were published")
         return messages
@@ -154,7 +153,7 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
             if number % LENGTH_BEATS == 0:
                 await writer.check()
 
-    async def _look_again(self, writer: StreamWriter, nodes: NodeCopies | None) -> None:
+    async def _check_after_reconnect(self, writer: StreamWriter, nodes: NodeCopies | None) -> None:
         """Check the streams whenever the bus was away."""
         connected = asyncio.Event()
         forget = self.bus.on_connected(connected.set)

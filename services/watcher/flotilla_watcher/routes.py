@@ -62,7 +62,7 @@ def _trimmed(full: Pod) -> Pod:
     containers, labels, annotations = list[Container](), dict[str, str](), dict[str, str]()
     for container in full.spec.containers:
         sources = env_from_metadata(container)
-        env = [one for one in container.env if one.name in sources]
+        env = [each for each in container.env if each.name in sources]
         containers.append(Container(name=container.name, image=container.image, env=env))
         for kind, key in sources.values():
             given, taken = (meta.labels, labels) if kind == "labels" else (meta.annotations, annotations)
@@ -81,10 +81,10 @@ def _trimmed(full: Pod) -> Pod:
         ),
         spec=PodSpec(node_name=full.spec.node_name, containers=containers),
         status=PodStatus(
-            conditions=[one for one in full.status.conditions if one.type == IN_PLACE_READY],
+            conditions=[each for each in full.status.conditions if each.type == IN_PLACE_READY],
             container_statuses=[
-                ContainerStatus(name=one.name, container_id=one.container_id, restart_count=one.restart_count)
-                for one in full.status.container_statuses
+                ContainerStatus(name=each.name, container_id=each.container_id, restart_count=each.restart_count)
+                for each in full.status.container_statuses
             ],
         ),
     )

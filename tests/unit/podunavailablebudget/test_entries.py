@@ -43,7 +43,7 @@ def test_an_entry(
 ) -> None:
     given = budget(maxUnavailable=1, status={field: {"a": ago(seconds)}})
     entries = keep_entries(
-        snapshot(given, 1, counted, others, looked_at=frozenset("a") if asked else frozenset()), NOW, Deadlines()
+        snapshot(given, 1, counted, others, just_read=frozenset("a") if asked else frozenset()), NOW, Deadlines()
     )
     assert {**entries.disrupted, **entries.unavailable}.keys() == ({"a"} if kept else set())
 
@@ -56,7 +56,7 @@ def test_the_next_end_is_waited_for() -> None:
 
 def test_a_pod_in_both_maps_is_told_of_once_its_deletion_is_over() -> None:
     status = {DISRUPTED: {"p-0": ago(15)}, UPDATED: {"p-0": ago(15)}}
-    given = snapshot(budget(maxUnavailable=1, status=status), 1, pods(1), looked_at=frozenset({"p-0"}))
+    given = snapshot(budget(maxUnavailable=1, status=status), 1, pods(1), just_read=frozenset({"p-0"}))
     assert plan(given, NOW).events == ()
 
 

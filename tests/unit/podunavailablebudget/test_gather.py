@@ -217,7 +217,7 @@ async def test_a_workload_of_any_kind(scaled: bool, listed: bool, expected: int,
     found = await scene.settled()
     assert (found.expected, api.reads) == (expected, [read])
     assert names(found) == (["a"] if scaled and not listed else [])  # by the selector of its scale
-    assert found.look_again is not None
+    assert found.next_read is not None
 
 
 @pytest.mark.parametrize(
@@ -247,9 +247,9 @@ async def test_what_nobody_watches_is_looked_at_again() -> None:
     api.replicas = 9
     assert scene.gather().expected == 5
     second = scene.gather()
-    assert first.look_again is not None
-    assert second.look_again is not None
-    assert second.look_again < first.look_again
+    assert first.next_read is not None
+    assert second.next_read is not None
+    assert second.next_read < first.next_read
     await scene.context.clock.sleep(1.1)
     assert scene.gather().pending == "GameServerSet web"
     assert (await scene.settled()).expected == 9
@@ -263,8 +263,8 @@ async def test_the_apiserver_is_asked_about_pods_whose_entries_have_ended() -> N
     status = {"disruptedPods": {"a": "2020-01-01T00:00:00Z"}, "unavailablePods": {"b": "2999-01-01T00:00:00Z"}}
     scene.given(budget(maxUnavailable=1, status=status), pod("a"), pod("b"))
     scene.context.server[POD, "ns", "a"] = terminating("a")
-    assert scene.gather().looked_at == frozenset()
-    assert (await scene.settled()).looked_at == {"a"}
+    assert scene.gather().just_read == frozenset()
+    assert (await scene.settled()).just_read == {"a"}
     assert scene.context.read_objects == [("ns", "a")]
 
 

@@ -20,7 +20,7 @@ COUNT = "Warning CalculateExpectedPodCountFailed: Failed to calculate the number
     [
         (plan(snapshot(budget(maxUnavailable=1), 0, []), NOW), "Normal NoPods: No matching pods found"),
         (
-            plan(snapshot(budget(status=ENTRY, maxUnavailable=1), 1, [pod("p")], looked_at=frozenset({"p"})), NOW),
+            plan(snapshot(budget(status=ENTRY, maxUnavailable=1), 1, [pod("p")], just_read=frozenset({"p"})), NOW),
             "Warning NotDeleted: Pod was expected by PUB ns/pub to be deleted but it wasn't",
         ),
         (plan(snapshot(budget(maxUnavailable=1), 1, [pod("p")], fault="no such kind"), NOW), f"{COUNT}no such kind"),

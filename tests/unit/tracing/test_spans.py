@@ -13,7 +13,7 @@ from flotilla_common.control.objectref import ObjectRef
 from flotilla_common.control.plan import Create, Delete, Intent, Outcome, OutcomeKind, Patch, Plan, Reason, State
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.tracing.context import SpanContext, change
-from flotilla_watcher.change_spans import ChangeSpans
+from flotilla_watcher.publisher import ChangeSpans
 from tests.support.fake_clock import FakeClock
 from tests.unit.control.fakes import SilentBus
 from tests.unit.tracing.collecting import Collected

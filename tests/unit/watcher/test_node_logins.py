@@ -129,7 +129,7 @@ async def test_only_so_many_are_judged_at_a_time_and_none_in_vain(monkeypatch: p
     for _ in range(10):
         await asyncio.sleep(0)
     assert door.asked == ["0", "1"]
-    door.clock.time += node_logins.PATIENCE_SECONDS + 1
+    door.clock.time += node_logins.NATS_TIMEOUT_SECONDS + 1
     door.go.set()
     answers = await asyncio.gather(*knocking)
     assert answers[:2] == ["", ""]
@@ -138,7 +138,7 @@ async def test_only_so_many_are_judged_at_a_time_and_none_in_vain(monkeypatch: p
 
 
 async def test_only_so_many_tokens_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_logins, "REMEMBERED", 2)
+    monkeypatch.setattr(node_logins, "CACHED", 2)
     door = Door()
     for token in ("a", "b", "c", "c", "b", "a"):
         await door.knock(token)

@@ -12,7 +12,13 @@ from flotilla_common.bus.interface import Bus, BusError
 from flotilla_common.node.reports import FOLLOW, FollowAnswer, FollowRequest
 from flotilla_watcher import node_readers
 from flotilla_watcher.node_copies import NodeCopies, NotComplete
-from flotilla_watcher.node_readers import LOOK_SECONDS, RETIRE_SECONDS, follow_readers, proper_inbox, serve_node_readers
+from flotilla_watcher.node_readers import (
+    COUNT_SECONDS,
+    RETIRE_SECONDS,
+    follow_readers,
+    proper_inbox,
+    serve_node_readers,
+)
 from flotilla_watcher.writer import StreamLost, Superseded
 from tests.simulation.loop import SimulatedClock, SimulatedLoop, run
 from tests.support.fake_bus import FakeBus
@@ -133,7 +139,7 @@ def test_who_reads_is_served_even_if_his_asking_was_lost() -> None:
         it.read("n.example")
         it.bus.deliveries[STREAM, "_INBOX.somebody"] = ()
         it.bus.deliveries["other", "_INBOX_node.n2.x"] = ()
-        await asyncio.sleep(LOOK_SECONDS + 1)
+        await asyncio.sleep(COUNT_SECONDS + 1)
         assert it.copies.served == {"n.example"}
 
     told(story)
@@ -143,13 +149,13 @@ def test_who_reads_no_more_is_retired_after_a_while() -> None:
     async def story(it: Story) -> None:
         it.read("n1")
         it.read("n2")
-        await asyncio.sleep(LOOK_SECONDS + 1)
+        await asyncio.sleep(COUNT_SECONDS + 1)
         it.leave("n1")
         await asyncio.sleep(RETIRE_SECONDS)
         assert it.copies.served == {"n1", "n2"}
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(COUNT_SECONDS)
         assert it.copies.served == {"n2"}
-        assert it.copies.retired == [("n1", 2 * LOOK_SECONDS)], "and since when"
+        assert it.copies.retired == [("n1", 2 * COUNT_SECONDS)], "and since when"
 
     told(story)
 
@@ -157,12 +163,12 @@ def test_who_reads_no_more_is_retired_after_a_while() -> None:
 def test_an_absence_is_forgiven() -> None:
     async def story(it: Story) -> None:
         it.read("n1")
-        await asyncio.sleep(LOOK_SECONDS + 1)
+        await asyncio.sleep(COUNT_SECONDS + 1)
         for _ in range(5):
             it.leave("n1")
-            await asyncio.sleep(RETIRE_SECONDS - LOOK_SECONDS)
+            await asyncio.sleep(RETIRE_SECONDS - COUNT_SECONDS)
             it.read("n1")
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(COUNT_SECONDS)
         assert it.copies.retired == []
 
     told(story)
@@ -171,11 +177,11 @@ def test_an_absence_is_forgiven() -> None:
 def test_a_bus_that_is_away_is_no_absence() -> None:
     async def story(it: Story) -> None:
         it.read("n1")
-        await asyncio.sleep(LOOK_SECONDS + 1)
+        await asyncio.sleep(COUNT_SECONDS + 1)
         it.bus.connected = False
         await asyncio.sleep(2 * RETIRE_SECONDS)
         it.bus.connected = True
-        await asyncio.sleep(2 * LOOK_SECONDS)
+        await asyncio.sleep(2 * COUNT_SECONDS)
         assert it.copies.retired == []
         assert not it.task.done()
 

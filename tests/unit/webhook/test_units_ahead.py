@@ -98,7 +98,7 @@ class Controller:
             workloads=[Counted("CloneSet", "web", PODS)],
             expected=PODS,
             named=named,
-            looked_at=frozenset(doubtful),
+            just_read=frozenset(doubtful),
         )
 
 

@@ -15,20 +15,19 @@ from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, Trigger, Watch, namespace_of
 from flotilla_common.node.reports import NODE_POD_PROBES, NodePodProbeReport
 from flotilla_common.node.serving import Sender
+from flotilla_policy.attempts import attempts_of
 from flotilla_policy.nodepodprobe.plan import plan
 from flotilla_policy.nodepodprobe.snapshot import NodePodProbeSnapshot
 from flotilla_policy.nodepodprobe.status import report_problem, reported
-from flotilla_policy.probing.attempts import attempts_of
-from flotilla_policy.probing.indexes import MARKER, ON_NODE, by_marker, node_of, probes_off
-from flotilla_policy.probing.matching import can_be_probed, is_virtual
+from flotilla_policy.probed_pods import MARKER, ON_NODE, by_marker, can_be_probed, is_virtual, node_of, probes_off
 
 
-def _is_own_node(found: Json, node: Json) -> bool:
-    return member(found, "metadata").get("name") == member(node, "metadata").get("name")
+def _is_own_node(node_probe: Json, node: Json) -> bool:
+    return member(node_probe, "metadata").get("name") == member(node, "metadata").get("name")
 
 
-def _is_on_node(found: Json, pod: Json) -> bool:
-    return member(found, "metadata").get("name") == member(pod, "spec").get("nodeName")
+def _is_on_node(node_probe: Json, pod: Json) -> bool:
+    return member(node_probe, "metadata").get("name") == member(pod, "spec").get("nodeName")
 
 
 NODE_PROBES = Watch(
@@ -43,7 +42,7 @@ MARKERS = Watch(
     PodProbeMarker,
     indexes={IN_NAMESPACE: namespace_of},
     fresh=True,
-    concerns=lambda found, marker: True,
+    concerns=lambda node_probe, marker: True,
 )
 PODS = Watch(
     POD,
@@ -62,30 +61,32 @@ class Gatherer:
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
-        self._found = context.table(NODE_PROBES)
+        self._node_probes = context.table(NODE_PROBES)
         self._markers = context.table(MARKERS)
         self._pods = context.table(PODS)
         self._nodes = context.table(NODES)
 
     def keys(self) -> list[Key]:
         """Return every node, and every NodePodProbe without a node."""
-        names = {node.metadata.name for node in self._nodes} | {one.metadata.name for one in self._found}
+        names = {node.metadata.name for node in self._nodes} | {
+            node_probe.metadata.name for node_probe in self._node_probes
+        }
         return [("", name) for name in sorted(names)]
 
     def gather(self, key: Key, memory: Memory) -> NodePodProbeSnapshot | None:
         """Return the node, its NodePodProbe, and the pods that it may probe; None when there is neither."""
         name = key[1]
-        node, found = self._nodes.get("", name), self._found.get("", name)
-        if node is None and found is None:
+        node, node_probe = self._nodes.get("", name), self._node_probes.get("", name)
+        if node is None and node_probe is None:
             return None
-        report = self._context.reported(found) if found is not None else None
+        report = self._context.reported(node_probe) if node_probe is not None else None
         pods = [pod for pod in self._pods.by_index(ON_NODE, name) if can_be_probed(pod)]
         namespaces = {pod.metadata.namespace for pod in pods}
-        markers = {one: sorted(held, key=_seniority) for one in namespaces if (held := self._in(one))}
+        markers = {namespace: sorted(held, key=_seniority) for namespace in namespaces if (held := self._in(namespace))}
         return NodePodProbeSnapshot(
             name=name,
             node=node,
-            found=found,
+            node_probe=node_probe,
             report=report.status if isinstance(report, NodePodProbeReport) else None,
             pods=[pod for pod in pods if pod.metadata.namespace in markers],
             markers=markers,
@@ -97,17 +98,17 @@ class Gatherer:
 
     def of_marker(self, old: PodProbeMarker | None, new: PodProbeMarker | None) -> set[Key]:
         """Return the nodes that have or should have probes of the marker, unless only its status changed."""
-        if old is not None and new is not None and _look(old) == _look(new):
+        if old is not None and new is not None and _marker_fields(old) == _marker_fields(new):
             return set()
-        found: set[Key] = set()
-        for marker in (one for one in (old, new) if one is not None):
+        keys: set[Key] = set()
+        for marker in (each for each in (old, new) if each is not None):
             namespace = marker.metadata.namespace
-            found |= {one.metadata.key for one in self._found.by_index(MARKER, marker.metadata.key)}
+            keys |= {each.metadata.key for each in self._node_probes.by_index(MARKER, marker.metadata.key)}
             pods = self._pods.by_index(IN_NAMESPACE, namespace)
-            found |= {
+            keys |= {
                 ("", pod.spec.node_name) for pod in pods if can_be_probed(pod) and marker.selects(pod.metadata.labels)
             }
-        return found
+        return keys
 
     def of_pod(self, old: Pod | None, new: Pod | None) -> set[Key]:
         """Return the pod's nodes, if anything is probed in its namespace."""
@@ -118,11 +119,11 @@ class Gatherer:
         labels = pod.metadata.labels
         if any(marker.selects(labels) for marker in self._in(pod.metadata.namespace)):
             return True
-        found = self._found.get("", pod.spec.node_name)
-        return found is not None and any(entry.uid == pod.metadata.uid for entry in found.spec.pod_probes)
+        node_probe = self._node_probes.get("", pod.spec.node_name)
+        return node_probe is not None and any(entry.uid == pod.metadata.uid for entry in node_probe.spec.pod_probes)
 
 
-def _look(marker: PodProbeMarker) -> tuple[object, ...]:
+def _marker_fields(marker: PodProbeMarker) -> tuple[object, ...]:
     return marker.metadata.uid, marker.metadata.generation, marker.metadata.deletion_timestamp
 
 
@@ -133,12 +134,12 @@ def _seniority(marker: PodProbeMarker) -> tuple[float, str]:
 def _keys_of_node(old: Node | None, new: Node | None) -> list[Key]:
     """Return the key of a node whose existence, type or readiness changes, but not for its heartbeats."""
     node = new or old
-    if node is None or (old is not None and new is not None and _look_at_node(old) == _look_at_node(new)):
+    if node is None or (old is not None and new is not None and _node_fields(old) == _node_fields(new)):
         return []
     return [("", node.metadata.name)]
 
 
-def _look_at_node(node: Node) -> tuple[object, ...]:
+def _node_fields(node: Node) -> tuple[object, ...]:
     return is_virtual(node), node.metadata.uid, node.metadata.deletion_timestamp is None, node.ready is None
 
 
@@ -154,9 +155,9 @@ def refusal(sender: Sender, report: NodePodProbeReport) -> str:
     return report_problem(report.status)
 
 
-def absorbed(found: NodePodProbe, report: NodePodProbeReport, now: datetime) -> bool:
+def absorbed(node_probe: NodePodProbe, report: NodePodProbeReport, now: datetime) -> bool:
     """Report whether writing the report would change nothing."""
-    return reported(found, report.status, now) == found.status
+    return reported(node_probe, report.status, now) == node_probe.status
 
 
 CONTROLLER = ControllerSpec(

@@ -18,7 +18,7 @@ from flotilla_common.api.kinds.nodepodprobe.types import (
     PodProbe,
 )
 from flotilla_common.api.kinds.podprobemarker.types import PodProbeMarker
-from flotilla_policy.probing.resolving import Skipped, probes_of, same
+from flotilla_policy.probes import Skipped, probes_of, same
 
 ENTRY_BYTES = 256
 """The approximate size of an entry of a pod or probe, besides the probe itself."""
@@ -51,17 +51,17 @@ def used_capacity(spec: NodePodProbeSpec) -> Capacity:
 
 
 def desired_spec(
-    held: NodePodProbeSpec, pods: Iterable[Pod], markers: Mapping[str, Sequence[PodProbeMarker]]
+    current: NodePodProbeSpec, pods: Iterable[Pod], markers: Mapping[str, Sequence[PodProbeMarker]]
 ) -> NodePodProbeSpec:
     """Return the spec for these pods, which can all be probed."""
     left = {pod.metadata.uid: pod for pod in pods}
     capacity = Capacity()
     entries: list[PodProbe] = []
-    for entry in held.pod_probes:
+    for entry in current.pod_probes:
         pod = left.pop(entry.uid, None)
         if pod is not None and pod.metadata.key == (entry.namespace, entry.name):
             entries += _entry(entry, pod, markers, capacity)
-    for pod in sorted(left.values(), key=lambda one: (one.metadata.namespace, one.metadata.seniority)):
+    for pod in sorted(left.values(), key=lambda pod: (pod.metadata.namespace, pod.metadata.seniority)):
         meta = pod.metadata
         fresh = PodProbe(name=meta.name, namespace=meta.namespace, uid=meta.uid)
         entries += _entry(fresh, pod, markers, capacity)
@@ -69,12 +69,12 @@ def desired_spec(
 
 
 def _entry(
-    held: PodProbe, pod: Pod, markers: Mapping[str, Sequence[PodProbeMarker]], capacity: Capacity
+    current: PodProbe, pod: Pod, markers: Mapping[str, Sequence[PodProbeMarker]], capacity: Capacity
 ) -> Iterator[PodProbe]:
     """Yield the entry of the pod; none without probes."""
     desired = {probe.name: probe for probe in probes_for(pod, markers.get(pod.metadata.namespace, ()))}
     probes: list[NodeProbe] = []
-    for probe in held.probes:
+    for probe in current.probes:
         new = desired.pop(probe.name, None)
         if new is not None and capacity.take(new, len(probes)):
             probes.append(probe if same(probe, new) else new)
@@ -82,11 +82,11 @@ def _entry(
         if capacity.take(probe, len(probes)):
             probes.append(probe)
     if probes:  # a recreated sandbox has another IP
-        yield msgspec.structs.replace(held, ip=pod.status.pod_ip or held.ip, probes=probes)
+        yield msgspec.structs.replace(current, ip=pod.status.pod_ip or current.ip, probes=probes)
 
 
 def probes_for(pod: Pod, markers: Iterable[PodProbeMarker]) -> Iterator[NodeProbe]:
     """Yield the pod's probes from all PodProbeMarkers of its namespace."""
     for marker in markers:
         if marker.metadata.deletion_timestamp is None and marker.selects(pod.metadata.labels):
-            yield from (one for one in probes_of(marker, pod) if not isinstance(one, Skipped))
+            yield from (probe for probe in probes_of(marker, pod) if not isinstance(probe, Skipped))

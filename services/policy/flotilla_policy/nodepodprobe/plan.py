@@ -22,13 +22,13 @@ from flotilla_common.control.plan import Action, Intent, Plan, Stage, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import pods_word
 from flotilla_common.control.writes import create_of, delete_of, patch_of, status_patch
+from flotilla_policy.attempts import PodWrite, send
 from flotilla_policy.nodepodprobe.desired import desired_spec
 from flotilla_policy.nodepodprobe.results import marks_of, pod_patch
 from flotilla_policy.nodepodprobe.snapshot import NodePodProbeSnapshot
 from flotilla_policy.nodepodprobe.status import reported
-from flotilla_policy.probing.attempts import PodWrite, send
-from flotilla_policy.probing.matching import is_virtual
-from flotilla_policy.probing.unreachable_agents import agents_unreachable, overdue_probes
+from flotilla_policy.probed_pods import is_virtual
+from flotilla_policy.probes import agents_unreachable, overdue_probes
 
 
 def plan(snapshot: NodePodProbeSnapshot, now: datetime) -> Plan:
@@ -36,19 +36,19 @@ def plan(snapshot: NodePodProbeSnapshot, now: datetime) -> Plan:
 
     Nothing has to be awaited between a report and the labels of its pods.
     """
-    found, node = snapshot.found, snapshot.node
+    node_probe, node = snapshot.node_probe, snapshot.node
     if node is None or node.metadata.deletion_timestamp is not None:
-        if found is None or found.metadata.deletion_timestamp is not None:
+        if node_probe is None or node_probe.metadata.deletion_timestamp is not None:
             return Plan()
-        return _single(delete_of(NODE_POD_PROBE, found.metadata, Intent.DELETE, "node is gone"))
+        return _single(delete_of(NODE_POD_PROBE, node_probe.metadata, Intent.DELETE, "node is gone"))
     virtual = is_virtual(node)  # a node that has just become virtual has an object to be emptied
     pods = () if virtual else snapshot.pods
-    spec = desired_spec(found.spec if found is not None else NodePodProbeSpec(), pods, snapshot.markers)
-    if found is None:
+    spec = desired_spec(node_probe.spec if node_probe is not None else NodePodProbeSpec(), pods, snapshot.markers)
+    if node_probe is None:
         return Plan() if virtual else _created(snapshot, spec)
-    if found.metadata.deletion_timestamp is not None:
+    if node_probe.metadata.deletion_timestamp is not None:
         return Plan()
-    return _kept(snapshot, found, spec, now)
+    return _kept(snapshot, node_probe, spec, now)
 
 
 def _created(snapshot: NodePodProbeSnapshot, spec: NodePodProbeSpec) -> Plan:
@@ -59,24 +59,24 @@ def _created(snapshot: NodePodProbeSnapshot, spec: NodePodProbeSpec) -> Plan:
     return _single(create_of(NODE_POD_PROBE, body, Intent.CREATE, "node is ready"))
 
 
-def _kept(snapshot: NodePodProbeSnapshot, found: NodePodProbe, spec: NodePodProbeSpec, now: datetime) -> Plan:
+def _kept(snapshot: NodePodProbeSnapshot, node_probe: NodePodProbe, spec: NodePodProbeSpec, now: datetime) -> Plan:
     """Write the spec, then the status, then the pods.
 
     The status comes before the pods: a replica that takes over in between finds the newest result in the status, and
     writes no older one. If the spec cannot be written, results still reach their pods.
     """
-    builder, meta = PlanBuilder(), found.metadata
-    status = reported(found, snapshot.report, now)
-    if change := merge_patch(_document(found.spec), _document(spec)):
+    builder, meta = PlanBuilder(), node_probe.metadata
+    status = reported(node_probe, snapshot.report, now)
+    if change := merge_patch(_document(node_probe.spec), _document(spec)):
         # On the version read: a controller that is being replaced may write here, too.
         cause = "probes of its pods"
         write = patch_of(NODE_POD_PROBE, meta, Intent.UPDATE, cause, body={"spec": change}, on_version=True)
         builder.stage([(write,)], stop_on_failure=False)
     # On any version: there is no other writer of the status.
-    if (results := status_patch(NODE_POD_PROBE, meta, found.status, status)) is not None:
+    if (results := status_patch(NODE_POD_PROBE, meta, node_probe.status, status)) is not None:
         builder.stage([(results,)])
     send(_pod_writes(snapshot, spec, status), snapshot.attempts, builder, now)
-    _give_reasons(snapshot, msgspec.structs.replace(found, spec=spec, status=status), now, builder)
+    _explain(snapshot, msgspec.structs.replace(node_probe, spec=spec, status=status), now, builder)
     return builder.plan(
         numbers={
             "pods": len(spec.pod_probes),
@@ -114,19 +114,19 @@ def _pod_writes(
             yield PodWrite(patch, f"{entry.namespace}/{entry.name}", tuple(sorted({split(name)[0] for name in names})))
 
 
-def _give_reasons(snapshot: NodePodProbeSnapshot, found: NodePodProbe, now: datetime, builder: PlanBuilder) -> None:
+def _explain(snapshot: NodePodProbeSnapshot, node_probe: NodePodProbe, now: datetime, builder: PlanBuilder) -> None:
     """Add reasons for the probes of the node, and for pods whose results are overdue."""
     pods: Mapping[str, Pod] = {pod.metadata.uid: pod for pod in snapshot.pods}
     quiet = [
         f"{entry.namespace}/{entry.name}"
-        for entry in found.spec.pod_probes
+        for entry in node_probe.spec.pod_probes
         if (pod := pods.get(entry.uid)) is not None
-        and [*overdue_probes(found, pod, snapshot.markers.get(entry.namespace, ()), now, builder.deadlines)]
+        and [*overdue_probes(node_probe, pod, snapshot.markers.get(entry.namespace, ()), now, builder.deadlines)]
     ]
     if quiet:
         builder.reason(State.STUCK, "WaitingForNodeAgent", agents_unreachable([snapshot.name]), quiet, symptom=True)
-    number = sum(len(pod.probes) for pod in found.spec.pod_probes)
-    probes = f"{number} probe{'' if number == 1 else 's'} in {pods_word(len(found.spec.pod_probes))}"
+    number = sum(len(pod.probes) for pod in node_probe.spec.pod_probes)
+    probes = f"{number} probe{'' if number == 1 else 's'} in {pods_word(len(node_probe.spec.pod_probes))}"
     builder.reason(State.DONE, "ProbesWritten", f"the node has {probes}")
 
 

@@ -110,8 +110,8 @@ def pod_patch(pod: Pod, marks: Marks) -> Patch | None:
 
 
 def _differs(pod: Pod, kind: str, state: ProbeState) -> bool:
-    held = pod.conditions.get(kind)
-    return held is None or (held.status, held.message) != (status_of(state), state.message)
+    current = pod.conditions.get(kind)
+    return current is None or (current.status, current.message) != (status_of(state), state.message)
 
 
 def status_of(state: ProbeState) -> str:
@@ -133,5 +133,5 @@ def _time(moment: datetime | None) -> str | None:
     return None if moment is None else rfc3339(moment)
 
 
-def _changes(held: Mapping[str, str], wanted: Mapping[str, str | None]) -> dict[str, str | None]:
-    return {key: value for key, value in wanted.items() if held.get(key) != value}
+def _changes(current: Mapping[str, str], wanted: Mapping[str, str | None]) -> dict[str, str | None]:
+    return {key: value for key, value in wanted.items() if current.get(key) != value}

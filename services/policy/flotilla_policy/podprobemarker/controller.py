@@ -13,11 +13,10 @@ from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, Trigger, Watch, namespace_of
+from flotilla_policy.attempts import attempts_of
 from flotilla_policy.podprobemarker.plan import plan
 from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
-from flotilla_policy.probing.attempts import attempts_of
-from flotilla_policy.probing.indexes import MARKER, ON_NODE, by_marker, node_of, probes_off
-from flotilla_policy.probing.matching import can_be_probed, is_virtual
+from flotilla_policy.probed_pods import MARKER, ON_NODE, by_marker, can_be_probed, is_virtual, node_of, probes_off
 
 SERVERLESS = "EnablePodProbeMarkerOnServerless"
 """The gate that lets virtual nodes run probes."""
@@ -46,7 +45,7 @@ MARKERS = Watch(
     concerns=_is_in_its_namespace,
 )
 NODE_PROBES = Watch(
-    NODE_POD_PROBE, NodePodProbe, indexes={MARKER: by_marker}, fresh=True, concerns=lambda marker, found: True
+    NODE_POD_PROBE, NodePodProbe, indexes={MARKER: by_marker}, fresh=True, concerns=lambda marker, node_probe: True
 )
 PODS = Watch(
     POD,
@@ -64,7 +63,7 @@ class Gatherer:
 
     def __init__(self, context: ControllerContext) -> None:
         self._markers = context.table(MARKERS)
-        self._found = context.table(NODE_PROBES)
+        self._node_probes = context.table(NODE_PROBES)
         self._pods = context.table(PODS)
         self._nodes = context.table(NODES)
         self._serverless = context.gates.on(SERVERLESS)
@@ -76,14 +75,14 @@ class Gatherer:
             return None
         pods = [pod for pod in self._in(key[0]) if can_be_probed(pod) and marker.selects(pod.metadata.labels)]
         names = {pod.spec.node_name for pod in pods}
-        found = {one.metadata.name: one for one in self._found.by_index(MARKER, key)}
-        found |= {name: one for name in names if (one := self._found.get("", name)) is not None}
-        others = [one for one in self._markers.by_index(IN_NAMESPACE, key[0]) if one.metadata.name != key[1]]
+        node_probes = {each.metadata.name: each for each in self._node_probes.by_index(MARKER, key)}
+        node_probes |= {name: each for name in names if (each := self._node_probes.get("", name)) is not None}
+        others = [each for each in self._markers.by_index(IN_NAMESPACE, key[0]) if each.metadata.name != key[1]]
         return PodProbeMarkerSnapshot(
             marker=marker,
             pods=pods,
             nodes={name: node for name in names if (node := self._nodes.get("", name)) is not None},
-            node_probes=found,
+            node_probes=node_probes,
             others=others,
             serverless=self._serverless,
             attempts=attempts_of(memory),
@@ -94,14 +93,14 @@ class Gatherer:
 
     def of_pod(self, old: Pod | None, new: Pod | None) -> set[Key]:
         """Return the PodProbeMarkers for which a relevant field of the pod has changed."""
-        if old is not None and new is not None and self._look(old) == self._look(new):
+        if old is not None and new is not None and self._pod_fields(old) == self._pod_fields(new):
             return set()
         return {key for pod in (old, new) if pod is not None for key in self._selecting(pod)}
 
-    def _look(self, pod: Pod) -> tuple[object, ...]:
+    def _pod_fields(self, pod: Pod) -> tuple[object, ...]:
         """Return the fields of a pod that a PodProbeMarker depends on."""
         # The phase shows whether its containers have started.
-        conditions = [(one.type, one.status) for one in pod.status.conditions] if self._serverless else []
+        conditions = [(each.type, each.status) for each in pod.status.conditions] if self._serverless else []
         meta = pod.metadata
         marks = (meta.labels, meta.annotations if self._serverless else {}, conditions)
         return meta.uid, pod.spec.node_name, can_be_probed(pod), pod.status.phase, marks
@@ -123,7 +122,7 @@ def _of_node_probes(old: NodePodProbe | None, new: NodePodProbe | None) -> set[K
     """Return the PodProbeMarkers of a NodePodProbe whose spec has changed. Results do not matter."""
     if old is not None and new is not None and old.metadata.generation == new.metadata.generation:
         return set()
-    return {key for one in (old, new) if one is not None for key in by_marker(one)}
+    return {key for node_probe in (old, new) if node_probe is not None for key in by_marker(node_probe)}
 
 
 CONTROLLER = ControllerSpec(

@@ -20,10 +20,10 @@ from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Intent, Patch, PatchType, Plan
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import patch_of, status_patch, write_finalizer
+from flotilla_policy.attempts import PodWrite, send
 from flotilla_policy.podprobemarker.progress import Progress, progress_of
 from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
 from flotilla_policy.podprobemarker.why import explain, explain_deletion
-from flotilla_policy.probing.attempts import PodWrite, send
 
 _STATES = {"True": SUCCEEDED, "False": FAILED}
 
@@ -78,8 +78,8 @@ def _marks(marker: PodProbeMarker, pod: Pod) -> tuple[dict[str, str], dict[str, 
     return labels, annotations
 
 
-def _missing(held: dict[str, str], wanted: dict[str, str]) -> dict[str, str]:
-    return {key: value for key, value in wanted.items() if held.get(key) != value}
+def _missing(current: dict[str, str], wanted: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in wanted.items() if current.get(key) != value}
 
 
 def _with_status(snapshot: PodProbeMarkerSnapshot, progress: Progress, builder: PlanBuilder) -> Plan:

@@ -9,7 +9,7 @@ from flotilla_common.api.kinds.nodepodprobe.types import NodePodProbe, NodeProbe
 from flotilla_common.api.kinds.podprobemarker.types import PodProbeMarker
 from flotilla_policy.nodepodprobe.desired import Capacity, used_capacity
 from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
-from flotilla_policy.probing.resolving import Skipped, probes_of, same
+from flotilla_policy.probes import Skipped, probes_of, same
 
 
 class Progress(msgspec.Struct):
@@ -18,7 +18,7 @@ class Progress(msgspec.Struct):
     pending: dict[str, None]  # nodes whose NodePodProbe differs from the desired one
     skipped: list[Skipped]  # probes that a pod cannot have
     left_out: dict[str, None]  # pods for whose probes the node has no capacity
-    rooms: dict[str, Capacity]  # the remaining capacity of nodes
+    capacities: dict[str, Capacity]  # the remaining capacity of nodes
 
 
 def progress_of(snapshot: PodProbeMarkerSnapshot) -> Progress:
@@ -27,11 +27,11 @@ def progress_of(snapshot: PodProbeMarkerSnapshot) -> Progress:
     wanted: dict[str, set[str]] = {}
     for pod in snapshot.normal if marker.metadata.deletion_timestamp is None else ():
         probes = [*probes_of(marker, pod)]
-        progress.skipped += [one for one in probes if isinstance(one, Skipped)]
-        names = _compare(snapshot, pod, [one for one in probes if isinstance(one, NodeProbe)], progress)
+        progress.skipped += [probe for probe in probes if isinstance(probe, Skipped)]
+        names = _compare(snapshot, pod, [probe for probe in probes if isinstance(probe, NodeProbe)], progress)
         wanted[pod.metadata.uid] = names
-    for name, found in snapshot.node_probes.items():
-        if any(stale not in wanted.get(entry.uid, ()) for entry, stale in _own(found, marker)):
+    for name, node_probe in snapshot.node_probes.items():
+        if any(stale not in wanted.get(entry.uid, ()) for entry, stale in _own(node_probe, marker)):
             progress.pending[name] = None
     return progress
 
@@ -39,38 +39,38 @@ def progress_of(snapshot: PodProbeMarkerSnapshot) -> Progress:
 def _compare(snapshot: PodProbeMarkerSnapshot, pod: Pod, probes: Iterable[NodeProbe], progress: Progress) -> set[str]:
     """Record missing and different probes of the pod, and return the names of its probes."""
     node = pod.spec.node_name
-    found = snapshot.node_probes.get(node)
-    entry = entry_of(found, pod)
-    held = {probe.name: probe for probe in entry.probes} if entry is not None else {}
+    node_probe = snapshot.node_probes.get(node)
+    entry = entry_of(node_probe, pod)
+    current = {probe.name: probe for probe in entry.probes} if entry is not None else {}
     names: set[str] = set()
     for probe in probes:
         names.add(probe.name)
-        there = held.get(probe.name)
+        there = current.get(probe.name)
         if there is not None and same(there, probe):
             continue
-        if there is None and found is not None and not _has_room(found, probe, len(held), progress):
+        if there is None and node_probe is not None and not _has_capacity(node_probe, probe, len(current), progress):
             progress.left_out[pod.metadata.name] = None
         else:
             progress.pending[node] = None
     return names
 
 
-def _has_room(found: NodePodProbe, probe: NodeProbe, of_pod: int, progress: Progress) -> bool:
-    name = found.metadata.name
-    if name not in progress.rooms:
-        progress.rooms[name] = used_capacity(found.spec)
-    return progress.rooms[name].take(probe, of_pod)
+def _has_capacity(node_probe: NodePodProbe, probe: NodeProbe, of_pod: int, progress: Progress) -> bool:
+    name = node_probe.metadata.name
+    if name not in progress.capacities:
+        progress.capacities[name] = used_capacity(node_probe.spec)
+    return progress.capacities[name].take(probe, of_pod)
 
 
-def entry_of(found: NodePodProbe | None, pod: Pod) -> PodProbe | None:
+def entry_of(node_probe: NodePodProbe | None, pod: Pod) -> PodProbe | None:
     """Return the entry of the pod; None without one."""
-    entries = found.spec.pod_probes if found is not None else ()
+    entries = node_probe.spec.pod_probes if node_probe is not None else ()
     return next((entry for entry in entries if entry.uid == pod.metadata.uid), None)
 
 
-def _own(found: NodePodProbe, marker: PodProbeMarker) -> Iterable[tuple[PodProbe, str]]:
+def _own(node_probe: NodePodProbe, marker: PodProbeMarker) -> Iterable[tuple[PodProbe, str]]:
     """Yield the probes of the PodProbeMarker in the object, with their entries."""
     meta = marker.metadata
-    for entry in found.spec.pod_probes:
+    for entry in node_probe.spec.pod_probes:
         if entry.namespace == meta.namespace:
             yield from ((entry, probe.name) for probe in entry.probes if split(probe.name)[0] == meta.name)

@@ -12,7 +12,7 @@ from flotilla_common.control.text import named, nodes_word, pods_word
 from flotilla_policy.nodepodprobe.results import NATIVE_TYPES
 from flotilla_policy.podprobemarker.progress import Progress
 from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
-from flotilla_policy.probing.unreachable_agents import agents_unreachable, overdue_probes
+from flotilla_policy.probes import agents_unreachable, overdue_probes
 
 RECHECK = timedelta(seconds=10)
 """The interval for checking a node whose agent is silent again: its results wake no PodProbeMarker."""
@@ -56,9 +56,9 @@ def explain(snapshot: PodProbeMarkerSnapshot, progress: Progress, builder: PlanB
 def _explain_unreachable_agents(snapshot: PodProbeMarkerSnapshot, builder: PlanBuilder, now: datetime) -> None:
     nodes: dict[str, None] = {}
     for pod in snapshot.normal:
-        found = snapshot.node_probes.get(pod.spec.node_name)
-        if found is not None and any(overdue_probes(found, pod, [snapshot.marker], now, builder.deadlines)):
-            nodes[found.metadata.name] = None
+        node_probe = snapshot.node_probes.get(pod.spec.node_name)
+        if node_probe is not None and any(overdue_probes(node_probe, pod, [snapshot.marker], now, builder.deadlines)):
+            nodes[node_probe.metadata.name] = None
     if nodes:
         builder.reason(State.STUCK, "WaitingForNodeAgent", agents_unreachable([*nodes]), [*nodes], symptom=True)
         builder.deadlines.until(now + RECHECK)
@@ -69,7 +69,7 @@ def _explain_probes(snapshot: PodProbeMarkerSnapshot, progress: Progress, builde
     for (probe, why), pods in _grouped(progress).items():
         builder.reason(State.NOTE, "ProbeSkipped", f"probe {probe} is left out in {named(pods)}: {why}", pods)
     for probe in snapshot.marker.spec.probes:
-        skipped = {one.pod for one in progress.skipped if one.probe == probe.name}
+        skipped = {each.pod for each in progress.skipped if each.probe == probe.name}
         lacking = [pod for pod in snapshot.normal if not _has_container(pod, probe.container_name)]
         if pods := [pod.metadata.name for pod in lacking if pod.metadata.name not in skipped]:
             message = f"probe {probe.name} has no result in {named(pods)}: there is no container {probe.container_name}"
@@ -92,7 +92,7 @@ def _grouped(progress: Progress) -> Mapping[tuple[str, str], list[str]]:
 
 
 def _has_container(pod: Pod, name: str) -> bool:
-    return any(one.name == name for one in (*pod.spec.containers, *pod.spec.init_containers))
+    return any(container.name == name for container in (*pod.spec.containers, *pod.spec.init_containers))
 
 
 def _explain_sharing(snapshot: PodProbeMarkerSnapshot, probe: ContainerProbe, builder: PlanBuilder) -> None:

@@ -85,11 +85,11 @@ class Gatherer:
             self._lookups.forget(key)
             return None
         session = self._lookups.begin(key)
-        snapshot = self._look(budget, session)
-        look_again = self._lookups.end(key, session)
-        return msgspec.structs.replace(snapshot, look_again=look_again, notes=memory.notes)
+        snapshot = self._with_pods(budget, session)
+        next_read = self._lookups.end(key, session)
+        return msgspec.structs.replace(snapshot, next_read=next_read, notes=memory.notes)
 
-    def _look(self, budget: PodUnavailableBudget, session: Session) -> BudgetSnapshot:
+    def _with_pods(self, budget: PodUnavailableBudget, session: Session) -> BudgetSnapshot:
         snapshot = BudgetSnapshot(budget=budget, gates=self._context.gates)
         try:
             members = ProtectedPods(budget, self._pods, self._workloads, session).find()
@@ -105,7 +105,7 @@ class Gatherer:
             workloads=members.workloads,
             expected=members.expected,
             named=named,
-            looked_at=frozenset(self._looked_at(budget, named, session)),
+            just_read=frozenset(self._just_read(budget, named, session)),
             missing_budgets=frozenset(self._missing(budget, members.pods, session)),
         )
 
@@ -116,7 +116,7 @@ class Gatherer:
             if pod is not None:
                 yield name, pod
 
-    def _looked_at(self, budget: PodUnavailableBudget, named: Mapping[str, Pod], session: Session) -> list[str]:
+    def _just_read(self, budget: PodUnavailableBudget, named: Mapping[str, Pod], session: Session) -> list[str]:
         """Return the names of pods that were read from the apiserver because their entries were in doubt."""
         doubtful = in_doubt(budget.status, named, self._context.clock.now())
         return [name for name, at in doubtful if session.was_read(POD, name, rfc3339(at))]
@@ -131,9 +131,12 @@ class Gatherer:
 
     def _whitelist(self) -> list[GroupKind]:
         """Return the kinds that the ConfigMap names; none if it cannot be read."""
-        found = self._configurations.get(self._context.settings.namespace, CONFIGURATION)
+        configuration = self._configurations.get(self._context.settings.namespace, CONFIGURATION)
         try:
-            return [(one.group, one.kind) for one in custom_workloads({} if found is None else found.data)]
+            return [
+                (workload.group, workload.kind)
+                for workload in custom_workloads({} if configuration is None else configuration.data)
+            ]
         except ValueError:
             return []
 

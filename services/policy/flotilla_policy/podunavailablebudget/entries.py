@@ -83,7 +83,7 @@ class _Sorting:
     def _is_kept(self, name: str, at: datetime, seconds: float) -> bool:
         if is_ahead(name):
             return not self._deadlines.passed(later(at, seconds), self._now)
-        pod, asked = self._snapshot.named.get(name), name in self._snapshot.looked_at
+        pod, asked = self._snapshot.named.get(name), name in self._snapshot.just_read
         if pod is None and asked:
             return False
         if pod is not None and not (name in self._counted and is_about(at, pod)):

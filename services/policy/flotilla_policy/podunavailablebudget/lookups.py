@@ -57,7 +57,7 @@ class Read(NamedTuple):
     occasion: str = ""  # an answer is valid for the same occasion only
 
 
-class Found(msgspec.Struct, frozen=True):
+class WorkloadInfo(msgspec.Struct, frozen=True):
     """The result of looking up a workload: not found without a uid, unknown with a `fault`."""
 
     uid: str = ""
@@ -73,7 +73,7 @@ class _Question(NamedTuple):
 
 class _Answer(msgspec.Struct, frozen=True):
     at: float  # monotonic seconds
-    found: Mapping[Reference, Found]
+    workloads: Mapping[Reference, WorkloadInfo]
     read: frozenset[Read]
 
 
@@ -87,10 +87,10 @@ class Session:
         self._answer = answer
         self.wanted: set[Reference | Read] = set()
 
-    def workload(self, reference: Reference) -> Found | None:
+    def workload(self, reference: Reference) -> WorkloadInfo | None:
         """Return the workload; None until the apiserver has answered."""
         self.wanted.add(reference)
-        return self._answer.found.get(reference)
+        return self._answer.workloads.get(reference)
 
     def was_read(self, resource: Resource, name: str, occasion: str = "") -> bool:
         """Report whether the table has the object as the apiserver had it a moment ago."""
@@ -101,19 +101,19 @@ class Session:
     @property
     def complete(self) -> bool:
         """Report whether all questions have been answered."""
-        return all(one in self._answer.read or one in self._answer.found for one in self.wanted)
+        return all(wanted in self._answer.read or wanted in self._answer.workloads for wanted in self.wanted)
 
     @property
     def polls(self) -> bool:
         """Report whether the pass depends on an object that is not watched."""
-        return any(isinstance(one, Reference) for one in self.wanted)
+        return any(isinstance(wanted, Reference) for wanted in self.wanted)
 
 
 class _Recorded(Session):
     """The questions of a pass that is replayed from a recording, which holds only mirrored objects."""
 
-    def workload(self, reference: Reference) -> Found | None:
-        return Found(fault=f"{reference.kind} {reference.name}: not part of the recording")
+    def workload(self, reference: Reference) -> WorkloadInfo | None:
+        return WorkloadInfo(fault=f"{reference.kind} {reference.name}: not part of the recording")
 
     def was_read(self, resource: Resource, name: str, occasion: str = "") -> bool:
         return True
@@ -179,34 +179,34 @@ class Lookups:
     async def _read(self, question: _Question) -> None:
         """Find the answers. Raises ApiError, Unreachable."""
         key, at = question.budget, self._clock.monotonic()
-        found: dict[Reference, Found] = {}
+        workloads: dict[Reference, WorkloadInfo] = {}
         read: set[Read] = set()
-        for one in question.wanted:
-            if isinstance(one, Read):
-                await self._context.read(one.resource, key[0], one.name)
-                read.add(one)
+        for wanted in question.wanted:
+            if isinstance(wanted, Read):
+                await self._context.read(wanted.resource, key[0], wanted.name)
+                read.add(wanted)
             else:
-                found[one] = await self._find(key[0], one)
-        self._answers[key] = _Answer(at, found, frozenset(read))
+                workloads[wanted] = await self._find(key[0], wanted)
+        self._answers[key] = _Answer(at, workloads, frozenset(read))
         self._used.discard(key)
         if self._open.get(key) is question:
             del self._open[key]
 
-    async def _find(self, namespace: str, reference: Reference) -> Found:
+    async def _find(self, namespace: str, reference: Reference) -> WorkloadInfo:
         try:
-            found = await self._resolve(namespace, reference)
+            info = await self._resolve(namespace, reference)
         except (ApiError, ValueError) as fault:
-            return Found(fault=f"{reference.kind} {reference.name}: {fault}")
-        return Found() if reference.uid and found.uid != reference.uid else found
+            return WorkloadInfo(fault=f"{reference.kind} {reference.name}: {fault}")
+        return WorkloadInfo() if reference.uid and info.uid != reference.uid else info
 
-    async def _resolve(self, namespace: str, reference: Reference) -> Found:
+    async def _resolve(self, namespace: str, reference: Reference) -> WorkloadInfo:
         """Read the workload from the apiserver (podunavailablebudget.md §5.3, 2 to 4).
 
         Raises ApiError, Unreachable, and ValueError for a kind that is not served.
         """
         group, version = group_of(reference.api_version), reference.api_version.rpartition("/")[2]
         if (group, reference.kind) == NODE_KIND:
-            return Found(reference.uid)
+            return WorkloadInfo(reference.uid)
         kind = await served(self._context.api, group, version, reference.kind)
         listed = (group, reference.kind) in self._whitelist()
         if kind.scaled and not listed:
@@ -215,18 +215,18 @@ class Lookups:
                 return _of_scale(body)
         body = await found_or_none(self._context.api.get(kind.resource, namespace, reference.name))
         if body is None or (meta := metadata_of(body)).deletion_timestamp is not None:
-            return Found()
-        return Found(meta.uid, _replicas_in(body, 0) if listed else UNKNOWN)
+            return WorkloadInfo()
+        return WorkloadInfo(meta.uid, _replicas_in(body, 0) if listed else UNKNOWN)
 
 
-def _of_scale(body: bytes) -> Found:
+def _of_scale(body: bytes) -> WorkloadInfo:
     document: Json = msgspec.json.decode(body, type=Json)
     written = text(member(document, "status").get("selector"))
     try:
         selector = Selector.read(written) if written else None
     except ValueError:
         selector = None
-    return Found(metadata_of(body).uid, _replicas_in(body, 0), selector)
+    return WorkloadInfo(metadata_of(body).uid, _replicas_in(body, 0), selector)
 
 
 def _replicas_in(body: bytes, absent: int) -> int:

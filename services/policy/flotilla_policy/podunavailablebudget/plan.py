@@ -27,8 +27,7 @@ from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
 from flotilla_common.control.writes import patch_of, write_status
 from flotilla_common.workload.budget import changes_of, is_recorded, related_budget, status_document
 from flotilla_policy.podunavailablebudget.entries import Entries, keep_entries
-from flotilla_policy.podunavailablebudget.serving import serves
-from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot
+from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot, serves
 from flotilla_policy.podunavailablebudget.why import give_reasons
 
 _ASKING = "asking"
@@ -40,7 +39,7 @@ _NUMBERS = ("unavailableAllowed", "currentAvailable", "desiredAvailable", "total
 def plan(snapshot: BudgetSnapshot, now: datetime) -> Plan:
     """Plan one pass."""
     builder = PlanBuilder()
-    builder.deadlines.until(snapshot.look_again)
+    builder.deadlines.until(snapshot.next_read)
     if snapshot.pending:
         return _pending(snapshot, builder)
     try:
@@ -143,10 +142,10 @@ def _is_urgent(before: BudgetStatus, after: BudgetStatus) -> bool:
     An increase of budget can wait for the next write while at least half of it is there; so can more available pods if
     no budget is left, before and after.
     """
-    held = before.unavailable_allowed
-    is_short = held == after.unavailable_allowed == 0
+    left = before.unavailable_allowed
+    is_short = left == after.unavailable_allowed == 0
     is_nearer = is_short and before.current_available <= after.current_available
-    grows = is_nearer or 0 < held <= after.unavailable_allowed <= 2 * held
+    grows = is_nearer or 0 < left <= after.unavailable_allowed <= 2 * left
     same = (before.observed_generation, before.desired_available, before.total_replicas) == (
         after.observed_generation,
         after.desired_available,

@@ -16,7 +16,7 @@ from flotilla_common.control.customkinds import GroupKind
 from flotilla_common.control.watches import IN_NAMESPACE
 from flotilla_common.mirror.table import Table
 from flotilla_common.workload.budget import protected_replicas
-from flotilla_policy.podunavailablebudget.lookups import UNKNOWN, Found, Reference, Session
+from flotilla_policy.podunavailablebudget.lookups import UNKNOWN, Reference, Session, WorkloadInfo
 from flotilla_policy.podunavailablebudget.snapshot import Counted
 
 MIRRORED = (DEPLOYMENT, REPLICA_SET, BUILT_IN_STATEFUL_SET, CLONE_SET, STATEFUL_SET)
@@ -60,7 +60,7 @@ class _Resolved(msgspec.Struct, frozen=True):
 
     kind: str
     name: str
-    found: Found
+    info: WorkloadInfo
     resource: Resource | None = None  # None: not mirrored
 
 
@@ -96,16 +96,16 @@ class ProtectedPods:
         if protected is not None:
             return Members(pods=pods, terminating=terminating, expected=protected)
         workloads = list(self._controllers(pods))
-        expected = sum(one.found.replicas for one in workloads)
+        expected = sum(workload.info.replicas for workload in workloads)
         self._confirm(workloads, expected)
-        counted = [_counted(one) for one in workloads]
+        counted = [_counted(workload) for workload in workloads]
         return Members(pods=pods, terminating=terminating, workloads=counted, expected=expected)
 
     def _of_target(self, target: TargetRef) -> Members:
         resolved = self._resolve(target.api_version, target.kind, target.name)
         if resolved is None:
             return Members()
-        replicas, protected = resolved.found.replicas, protected_replicas(self._budget)
+        replicas, protected = resolved.info.replicas, protected_replicas(self._budget)
         expected = replicas if protected is None or replicas == 0 else protected
         self._confirm([resolved], expected)
         pods, terminating = _split(self._owned(target, resolved) if replicas else [])
@@ -128,8 +128,8 @@ class ProtectedPods:
             except Pending as asked:
                 pending = asked
                 continue
-            if resolved is not None and resolved.found.uid not in seen:
-                seen.add(resolved.found.uid)
+            if resolved is not None and resolved.info.uid not in seen:
+                seen.add(resolved.info.uid)
                 yield resolved
         if pending is not None:
             raise pending
@@ -138,8 +138,8 @@ class ProtectedPods:
         """Return the pods of the workload that have not finished."""
         pods = [pod for uid in self._owner_uids(target, resolved) for pod in self._of_owner(uid)]
         has_active = any(pod.active for pod in pods)
-        if not has_active and resolved.resource is None and resolved.found.selector is not None:
-            return self._selected(resolved.found.selector)
+        if not has_active and resolved.resource is None and resolved.info.selector is not None:
+            return self._selected(resolved.info.selector)
         return pods
 
     def _owner_uids(self, target: TargetRef, resolved: _Resolved) -> Iterator[str]:
@@ -147,13 +147,13 @@ class ProtectedPods:
             named = self._workloads[REPLICA_SET].get(self._namespace, target.name)
             yield from [] if named is None else [named.metadata.uid]
         elif resolved.resource == DEPLOYMENT:
-            for one in self._workloads[REPLICA_SET].by_index(OWNERS, (self._namespace, resolved.found.uid)):
-                controller = controller_of(one.metadata)
-                is_its = controller is not None and controller.uid == resolved.found.uid
-                if is_its and one.metadata.deletion_timestamp is None:
-                    yield one.metadata.uid
+            for replica_set in self._workloads[REPLICA_SET].by_index(OWNERS, (self._namespace, resolved.info.uid)):
+                controller = controller_of(replica_set.metadata)
+                is_its = controller is not None and controller.uid == resolved.info.uid
+                if is_its and replica_set.metadata.deletion_timestamp is None:
+                    yield replica_set.metadata.uid
         else:
-            yield resolved.found.uid
+            yield resolved.info.uid
 
     def _of_owner(self, uid: str) -> list[Pod]:
         return [pod for pod in self._pods.by_index(OWNERS, (self._namespace, uid)) if not _has_ended(pod)]
@@ -163,33 +163,33 @@ class ProtectedPods:
         resource = resource_of(group_of(api_version), kind)
         if resource is not None:
             return self._mirrored(resource, name, uid)
-        found = self._session.workload(Reference(api_version, kind, name, uid))
-        if found is None:
+        info = self._session.workload(Reference(api_version, kind, name, uid))
+        if info is None:
             raise Pending(f"{kind} {name}")
-        if found.fault:
-            raise Unresolvable(found.fault)
-        return _Resolved(kind, name, found) if found.uid else None
+        if info.fault:
+            raise Unresolvable(info.fault)
+        return _Resolved(kind, name, info) if info.uid else None
 
     def _mirrored(self, resource: Resource, name: str, uid: str) -> _Resolved | None:
-        workload = self._there(resource, name, uid)
+        workload = self._existing(resource, name, uid)
         if workload is None or workload.metadata.deletion_timestamp is not None:
             return None
         owner = controller_of(workload.metadata)
         if resource == REPLICA_SET and owner is not None and _is_deployment(owner):
-            above = self._there(DEPLOYMENT, owner.name, owner.uid)
+            above = self._existing(DEPLOYMENT, owner.name, owner.uid)
             if above is None:  # it was just deleted, and the ReplicaSet will follow
-                return _Resolved(resource.kind, name, Found(workload.metadata.uid, UNKNOWN), resource)
+                return _Resolved(resource.kind, name, WorkloadInfo(workload.metadata.uid, UNKNOWN), resource)
             if above.metadata.deletion_timestamp is not None:
                 return None
             resource, workload = DEPLOYMENT, above
         meta = workload.metadata
-        return _Resolved(resource.kind, meta.name, Found(meta.uid, workload.replicas), resource)
+        return _Resolved(resource.kind, meta.name, WorkloadInfo(meta.uid, workload.replicas), resource)
 
-    def _there(self, resource: Resource, name: str, uid: str) -> Workload | None:
+    def _existing(self, resource: Resource, name: str, uid: str) -> Workload | None:
         """Return the object. If the mirror does not have it, ask the apiserver before it counts as gone."""
-        held = self._workloads[resource].get(self._namespace, name)
-        if held is not None and uid in ("", held.metadata.uid):
-            return held
+        mirrored = self._workloads[resource].get(self._namespace, name)
+        if mirrored is not None and uid in ("", mirrored.metadata.uid):
+            return mirrored
         if not self._session.was_read(resource, name):
             raise Pending(f"{resource.kind} {name}")
         return None
@@ -201,8 +201,12 @@ class ProtectedPods:
         """
         if expected >= self._budget.status.total_replicas:
             return
-        mirrored = [one for one in workloads if one.resource is not None]
-        unread = [one for one in mirrored if one.resource and not self._session.was_read(one.resource, one.name)]
+        mirrored = [workload for workload in workloads if workload.resource is not None]
+        unread = [
+            workload
+            for workload in mirrored
+            if workload.resource and not self._session.was_read(workload.resource, workload.name)
+        ]
         if unread:
             raise Pending(f"{unread[0].kind} {unread[0].name}")
 
@@ -225,4 +229,4 @@ def _is_deployment(owner: OwnerReference) -> bool:
 
 
 def _counted(resolved: _Resolved) -> Counted:
-    return Counted(resolved.kind, resolved.name, resolved.found.replicas)
+    return Counted(resolved.kind, resolved.name, resolved.info.replicas)

@@ -17,7 +17,7 @@ from flotilla_common.control.watches import IN_NAMESPACE
 from flotilla_common.gates import Gates
 from flotilla_common.mirror.table import Table
 from flotilla_common.workload.budget import is_recorded, related_budget
-from flotilla_policy.podunavailablebudget.serving import serves
+from flotilla_policy.podunavailablebudget.snapshot import serves
 
 TERMINATION_SECONDS = 5.0
 """The delay after a pod with taken budget began to terminate. The status already counts it as unavailable."""
@@ -43,14 +43,14 @@ class Triggers:
         self._budgets = budgets
         self._workloads = workloads
         self._selectors: dict[str, Selector | None] = {}  # by the uid of the budget: its selector never changes
-        self._later = Later(context)
+        self._delayed = DelayedQueue(context)
 
     def of_budget(self, old: PodUnavailableBudget | None, new: PodUnavailableBudget | None) -> list[Key]:
         """Return the other budgets of the namespace when one is gone: its pods may belong to them."""
         if old is None or new is not None:
             return []
         self._selectors.pop(old.metadata.uid, None)
-        return [one.metadata.key for one in self._budgets.by_index(IN_NAMESPACE, old.metadata.namespace)]
+        return [budget.metadata.key for budget in self._budgets.by_index(IN_NAMESPACE, old.metadata.namespace)]
 
     def of_configuration(self, old: ConfigMap | None, new: ConfigMap | None) -> list[Key]:
         """Return all budgets: the configuration says which kinds of workloads have a scale."""
@@ -62,19 +62,19 @@ class Triggers:
         if pod is None or not self._budgets.by_index(IN_NAMESPACE, pod.metadata.namespace):
             return []
         gates = self._context.gates
-        if old is not None and (_seen(old, gates) == (None if new is None else _seen(new, gates))):
+        if old is not None and (_pod_fields(old, gates) == (None if new is None else _pod_fields(new, gates))):
             return []
         if new is None and not pod.active and pod.metadata.deletion_timestamp is None:
             return []
-        keys = {key for one in (old, new) if one is not None for key in self._that_count(one)}
+        keys = {key for version in (old, new) if version is not None for key in self._counting(version)}
         if old is None or new is None or not (old.active and new.metadata.deletion_timestamp is not None):
             return keys
-        return [key for key in keys if not self._is_put_off(key, new)]
+        return [key for key in keys if not self._is_delayed(key, new)]
 
     def of_workload(self, resource: Resource, old: Workload | None, new: Workload | None) -> Iterable[Key]:
         """Return the budgets that target the workload, or select its pods."""
         workload = new or old
-        if workload is None or (old is not None and new is not None and _says(old) == _says(new)):
+        if workload is None or (old is not None and new is not None and _workload_fields(old) == _workload_fields(new)):
             return []
         meta = workload.metadata
         identities = {(resource.group, resource.kind, meta.name)}
@@ -83,9 +83,9 @@ class Triggers:
             identities.add((DEPLOYMENT.group, DEPLOYMENT.kind, owner.name))
         budgets = self._budgets.by_index(IN_NAMESPACE, meta.namespace)
         labels = workload.pod_labels if budgets else {}
-        return [one.metadata.key for one in budgets if self._is_about(one, labels, identities)]
+        return [budget.metadata.key for budget in budgets if self._is_about(budget, labels, identities)]
 
-    def _that_count(self, pod: Pod) -> Iterator[Key]:
+    def _counting(self, pod: Pod) -> Iterator[Key]:
         namespace = pod.metadata.namespace
         named = related_budget(pod.metadata)
         above = set(self._above(pod))
@@ -100,8 +100,8 @@ class Triggers:
             group = group_of(owner.api_version)
             yield group, owner.kind, owner.name
             is_replica_set = (group, owner.kind) == (REPLICA_SET.group, REPLICA_SET.kind)
-            held = self._workloads[REPLICA_SET].by_uid(owner.uid) if is_replica_set else None
-            owner = controller_of(held.metadata) if held is not None else None
+            replica_set = self._workloads[REPLICA_SET].by_uid(owner.uid) if is_replica_set else None
+            owner = controller_of(replica_set.metadata) if replica_set is not None else None
 
     def _is_about(self, budget: PodUnavailableBudget, labels: Mapping[str, str], above: set[_Identity]) -> bool:
         if budget.spec.target_ref is not None:
@@ -120,16 +120,16 @@ class Triggers:
             self._selectors[uid] = None if selector is None or selector.empty else selector
         return self._selectors[uid]
 
-    def _is_put_off(self, key: Key, pod: Pod) -> bool:
+    def _is_delayed(self, key: Key, pod: Pod) -> bool:
         """Delay planning of the budget if its numbers already include the pod's end, and report whether they do."""
         budget = self._budgets.get(*key)
         if budget is None or not is_recorded(budget.status, pod):
             return False
-        self._later.plan(key)
+        self._delayed.plan(key)
         return True
 
 
-class Later:
+class DelayedQueue:
     """A queue of budgets to be planned after a delay."""
 
     def __init__(self, context: ControllerContext) -> None:
@@ -155,12 +155,12 @@ class Later:
             self._wake.clear()
 
 
-def _seen(pod: Pod, gates: Gates) -> tuple[object, ...]:
+def _pod_fields(pod: Pod, gates: Gates) -> tuple[object, ...]:
     """Return the fields of a pod that a budget depends on."""
     meta = pod.metadata
     return meta.labels, related_budget(meta), meta.owner_references, pod.active, serves(pod, gates)
 
 
-def _says(workload: Workload) -> tuple[object, ...]:
+def _workload_fields(workload: Workload) -> tuple[object, ...]:
     """Return the fields of a workload that a budget depends on."""
     return workload.replicas, workload.metadata.deletion_timestamp

@@ -10,23 +10,28 @@ from flotilla_common.api.moments import later
 from flotilla_common.control.plan import State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import NAMED, first_names, named, pods_word
-from flotilla_common.workload.budget import is_recorded, protected_replicas, related_budget
+from flotilla_common.workload.budget import (
+    is_ready,
+    is_recorded,
+    is_unavailable_by_label,
+    protected_replicas,
+    related_budget,
+)
 from flotilla_policy.podunavailablebudget.lookups import UNKNOWN
-from flotilla_policy.podunavailablebudget.serving import serves, why_not
-from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot
+from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot, serves
 
 
 def give_reasons(snapshot: BudgetSnapshot, status: BudgetStatus, builder: PlanBuilder) -> None:
     """Add reasons that explain the status. `status`: as written."""
-    _say_what_is_left(status, builder, snapshot)
-    _say_who_holds_it(status, builder)
-    _say_who_does_not_serve(snapshot, status, builder)
-    _say_how_many_are_missing(snapshot, builder)
-    _say_what_is_expected(snapshot, builder)
-    _say_who_names_another(snapshot, builder)
+    _explain_budget(status, builder, snapshot)
+    _explain_entries(status, builder)
+    _explain_unavailable(snapshot, status, builder)
+    _explain_missing(snapshot, builder)
+    _explain_expected(snapshot, builder)
+    _explain_other_budgets(snapshot, builder)
 
 
-def _say_what_is_left(status: BudgetStatus, builder: PlanBuilder, snapshot: BudgetSnapshot) -> None:
+def _explain_budget(status: BudgetStatus, builder: PlanBuilder, snapshot: BudgetSnapshot) -> None:
     counts = f"{status.current_available} of {pods_word(status.total_replicas)} available"
     if not snapshot.pods:
         builder.reason(State.WAITING, "NoPods", "there are no pods that it protects")
@@ -40,7 +45,7 @@ def _say_what_is_left(status: BudgetStatus, builder: PlanBuilder, snapshot: Budg
         builder.reason(State.WAITING, "BudgetUsedUp", text)
 
 
-def _say_who_holds_it(status: BudgetStatus, builder: PlanBuilder) -> None:
+def _explain_entries(status: BudgetStatus, builder: PlanBuilder) -> None:
     taken = [(later(at, DISRUPTED_SECONDS), name, "being deleted") for name, at in status.disruptions.items()]
     taken += [(later(at, UNAVAILABLE_SECONDS), name, "being updated") for name, at in status.unavailable_pods.items()]
     if ahead := status.units_ahead:
@@ -58,12 +63,12 @@ def _until(at: datetime, what: str) -> str:
     return f"{what}, until {rfc3339(at)} at most"
 
 
-def _say_who_does_not_serve(snapshot: BudgetSnapshot, status: BudgetStatus, builder: PlanBuilder) -> None:
+def _explain_unavailable(snapshot: BudgetSnapshot, status: BudgetStatus, builder: PlanBuilder) -> None:
     there = (*snapshot.terminating, *snapshot.pods)
     idle = [pod for pod in there if not serves(pod, snapshot.gates) and not is_recorded(status, pod)]
     if idle:
         idle.sort(key=_first_to_end)
-        shown = ", ".join(f"{name} ({why_not(pod)})" for name, pod in zip(first_names(idle), idle, strict=False))
+        shown = ", ".join(f"{name} ({_why_not(pod)})" for name, pod in zip(first_names(idle), idle, strict=False))
         more = f" and {len(idle) - NAMED} more" if len(idle) > NAMED else ""
         builder.reason(State.NOTE, "PodsUnavailable", f"{pods_word(len(idle))} unavailable: {shown}{more}", idle)
 
@@ -74,14 +79,14 @@ def _first_to_end(pod: Pod) -> tuple[bool, str, str]:
     return end is None, "" if end is None else rfc3339(end), pod.metadata.name
 
 
-def _say_how_many_are_missing(snapshot: BudgetSnapshot, builder: PlanBuilder) -> None:
+def _explain_missing(snapshot: BudgetSnapshot, builder: PlanBuilder) -> None:
     missing = snapshot.expected - len(snapshot.pods) - len(snapshot.terminating)
     if missing > 0:
         verb = "does" if missing == 1 else "do"
         builder.reason(State.NOTE, "PodsMissing", f"{missing} of {pods_word(snapshot.expected)} {verb} not exist")
 
 
-def _say_what_is_expected(snapshot: BudgetSnapshot, builder: PlanBuilder) -> None:
+def _explain_expected(snapshot: BudgetSnapshot, builder: PlanBuilder) -> None:
     expected, workloads = pods_word(snapshot.expected), snapshot.workloads
     if protected_replicas(snapshot.budget) == snapshot.expected:
         builder.reason(State.NOTE, "ExpectedByBudget", f"{expected} expected, set by protectTotalReplicas")
@@ -101,7 +106,7 @@ def _names(snapshot: BudgetSnapshot) -> Sequence[str]:
     return [one.name for one in snapshot.workloads]
 
 
-def _say_who_names_another(snapshot: BudgetSnapshot, builder: PlanBuilder) -> None:
+def _explain_other_budgets(snapshot: BudgetSnapshot, builder: PlanBuilder) -> None:
     """Add a note about pods that another budget protects because it marked them first."""
     elsewhere: list[Pod] = [pod for pod in snapshot.pods if _names_another(snapshot, pod)]
     if elsewhere:
@@ -112,3 +117,17 @@ def _say_who_names_another(snapshot: BudgetSnapshot, builder: PlanBuilder) -> No
 def _names_another(snapshot: BudgetSnapshot, pod: Pod) -> bool:
     name = related_budget(pod.metadata)
     return bool(name) and name != snapshot.budget.metadata.name and name not in snapshot.missing_budgets
+
+
+def _why_not(pod: Pod) -> str:
+    """Describe why the pod does not serve, and until or since when."""
+    end = pod.metadata.deletion_timestamp
+    if end is not None:
+        return f"terminating, due to end by {rfc3339(end)}"
+    if is_unavailable_by_label(pod.metadata.labels):
+        return "unavailable by a label"
+    if is_ready(pod):
+        return "being updated in place"
+    condition = pod.conditions.get("Ready")
+    since = None if condition is None else condition.last_transition_time
+    return "not ready" if since is None else f"not ready since {rfc3339(since)}"

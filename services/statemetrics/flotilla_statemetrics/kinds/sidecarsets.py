@@ -33,9 +33,9 @@ def _containers(name: str, text: str, label: str, read: Callable[[_Sidecar], str
     """Return a family with a series for each container for which `read` returns a word."""
 
     def series(sidecar_set: SidecarSet) -> Iterator[Series]:
-        for one in _sidecars(sidecar_set.spec.containers) or ():
-            if found := read(one):
-                yield (("container", one.name), (label, found)), 1
+        for container in _sidecars(sidecar_set.spec.containers) or ():
+            if value := read(container):
+                yield (("container", container.name), (label, value)), 1
 
     return Family(name, text, series)
 

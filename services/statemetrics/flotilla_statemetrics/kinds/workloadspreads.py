@@ -10,20 +10,20 @@ FIXED = "Fixed"
 
 
 def _replicas(spread: WorkloadSpread) -> Iterator[Series]:
-    for one in spread.status.subset_statuses:
-        yield (("subset", one.name),), one.replicas
+    for subset in spread.status.subset_statuses:
+        yield (("subset", subset.name),), subset.replicas
 
 
 def _missing(spread: WorkloadSpread) -> Iterator[Series]:
-    for one in spread.status.subset_statuses:
-        yield (("subset", one.name),), one.missing_replicas
+    for subset in spread.status.subset_statuses:
+        yield (("subset", subset.name),), subset.missing_replicas
 
 
 def _max_replicas(spread: WorkloadSpread) -> Iterator[Series]:
     """Yield the limits that are numbers. A percentage depends on the workload, which is not read here."""
-    for one in spread.spec.subsets:
-        if isinstance(one.max_replicas, int):
-            yield (("subset", one.name),), one.max_replicas
+    for subset in spread.spec.subsets:
+        if isinstance(subset.max_replicas, int):
+            yield (("subset", subset.name),), subset.max_replicas
 
 
 WORKLOAD_SPREADS = StateKind(

@@ -105,5 +105,5 @@ def gist_of(body: Json) -> str:
         {key: value for key, value in condition.items() if key not in _TIMES}
         for condition in mappings(member(body, "status").get("conditions"))
     ]
-    said = [member(body, "metadata"), conditions]
-    return sha256(msgspec.json.encode(said, order="sorted")).hexdigest()[:16]
+    content = [member(body, "metadata"), conditions]
+    return sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]

@@ -1,17 +1,23 @@
-"""Resolves the probes of a PodProbeMarker for one pod: named ports become numbers (podprobemarker.md §4.4)."""
+"""The probes of a pod: resolved from a PodProbeMarker (podprobemarker.md §4.4), and those without a result in time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 
 import msgspec
 
 from flotilla_common.api.core import Container, Pod
 from flotilla_common.api.documents import Json, JsonValue, mapping, text
 from flotilla_common.api.jsontext import read_json
-from flotilla_common.api.kinds.nodepodprobe.types import PROBE_BYTES, NodeProbe, joined
+from flotilla_common.api.kinds.nodepodprobe.types import PROBE_BYTES, NodePodProbe, NodeProbe, ProbeSpec, joined, split
 from flotilla_common.api.kinds.podprobemarker.types import ContainerProbe, PodProbeMarker
+from flotilla_common.api.moments import later
 from flotilla_common.api.numbers import integer
+from flotilla_common.control.planbuilder import Deadlines
 
 _WITH_PORT = ("httpGet", "tcpSocket")
+
+ANSWERS_WITHIN = timedelta(seconds=15)
+"""The time within which an agent must report the first result of a probe, besides the probe's own delay and period."""
 
 
 class Skipped(msgspec.Struct, frozen=True):
@@ -62,10 +68,10 @@ def _resolved(marker: PodProbeMarker, probe: ContainerProbe, pod: Pod) -> NodePr
 
 def _container(pod: Pod, name: str) -> Container:
     """Return the container of that name. Raises Unresolved."""
-    found = next((one for one in pod.spec.containers if one.name == name), None)
-    if found is None:
+    container = next((each for each in pod.spec.containers if each.name == name), None)
+    if container is None:
         raise Unresolved(f"the pod has no container {name}")
-    return found
+    return container
 
 
 def _port(container: Container, port: JsonValue) -> int:
@@ -93,3 +99,44 @@ def same(one: NodeProbe, other: NodeProbe) -> bool:
         return read_json(one.probe, Json) == read_json(other.probe, Json)
     except ValueError:
         return False
+
+
+def overdue_probes(
+    node_probe: NodePodProbe, pod: Pod, markers: Iterable[PodProbeMarker], now: datetime, deadlines: Deadlines
+) -> Iterator[NodeProbe]:
+    """Yield the probes of the pod whose first result is overdue.
+
+    `deadlines` gets the moment when the next result is due. `markers`: PodProbeMarkers of the pod's namespace; probes
+    of others are left out.
+    """
+    uid = pod.metadata.uid
+    known = {state.name for state in node_probe.results_of(uid)}
+    asked = {marker.metadata.name: marker.metadata.creation_timestamp for marker in markers}
+    for probe in (probe for entry in node_probe.spec.pod_probes if entry.uid == uid for probe in entry.probes):
+        started, name = _running_since(pod, probe.container_name), split(probe.name)[0]
+        if started is None or probe.name in known or name not in asked:
+            continue
+        since = max(started, asked[name] or started)  # a container may have run for long when it is first probed
+        if deadlines.passed(later(since, ANSWERS_WITHIN + _allowed(probe)), now):
+            yield probe
+
+
+def _running_since(pod: Pod, container: str) -> datetime | None:
+    statuses = [*pod.status.container_statuses, *pod.status.init_container_statuses]
+    status = next((each for each in statuses if each.name == container), None)
+    running = status.state.running if status is not None else None
+    return running.started_at if running is not None else None
+
+
+def _allowed(probe: NodeProbe) -> timedelta:
+    """Return how long the first round of the probe may take."""
+    try:
+        spec = read_json(probe.probe, ProbeSpec)
+    except ValueError:
+        return timedelta()
+    return timedelta(seconds=min(max(spec.period_seconds, 1), 3600) + min(max(spec.initial_delay_seconds, 1), 3600))
+
+
+def agents_unreachable(nodes: Sequence[str]) -> str:
+    """Return the message about nodes whose agents have reported nothing."""
+    return f"no node agent has reported a result on {', '.join(nodes)}; check that it runs there and reaches the bus"
