@@ -8,11 +8,13 @@ from collections.abc import Sequence
 import pytest
 import pytest_asyncio
 
+from flotilla_common.api.resources import POD
 from flotilla_dev.image import build
 from flotilla_dev.image.build import Built
 from flotilla_dev.image.tree import File
 from tests.support.cluster import eventually
 from tests.support.nodes import RealCluster
+from tests.testkit.documents import typed
 
 SPACE = "restricted"
 RESTRICTED = {
@@ -52,12 +54,7 @@ def start(
         container["command"] = list(command)
     if probe:
         container["readinessProbe"] = probe
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": SPACE},
-        "spec": {"restartPolicy": "Never", "containers": [container]},
-    }
+    pod = typed(POD, name, SPACE, spec={"restartPolicy": "Never", "containers": [container]})
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(pod))
 
 

@@ -4,13 +4,14 @@ from itertools import groupby
 
 import pytest
 
+from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import POD
 from flotilla_common.clock import SystemClock
 from tests.cluster.conftest import Staffed
 from tests.support.stateful import statefulset
 from tests.support.workspace import Workspace, condition, is_ready, new_namespace
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, typed
 
 pytestmark = pytest.mark.usefixtures("staffed")
 WATCHED = (POD, STATEFUL_SET)
@@ -42,12 +43,7 @@ def marker(**probes: Json) -> Json:
         }
         for name, probe in probes.items()
     ]
-    return {
-        "apiVersion": "apps.kruise.io/v1alpha1",
-        "kind": "PodProbeMarker",
-        "metadata": {"name": "m"},
-        "spec": {"selector": {"matchLabels": {"app": "web"}}, "probes": listed},
-    }
+    return typed(POD_PROBE_MARKER, "m", spec={"selector": {"matchLabels": {"app": "web"}}, "probes": listed})
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tests.support.recorder import Recorder
 from tests.support.united import NAME, adaptive, on_nodes, replicas_of, serving, set_image, settled, subset_of, united
 from tests.support.verbs import Verbs
 from tests.support.workspace import Workspace, available, cloneset, identity, image, new_namespace, restarts
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, typed
 
 ZONES = {"a": "real-0", "b": "real-1", "c": "real-2"}
 NEW = "nginx:mainline"
@@ -123,12 +123,9 @@ def spread(*subsets: Json, target: Json, critical: int = 0) -> Json:
     strategy: Json = {"type": "Fixed"}
     if critical:
         strategy = {"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": critical}}
-    return {
-        "apiVersion": "apps.kruise.io/v1beta1",
-        "kind": "WorkloadSpread",
-        "metadata": {"name": "spread"},
-        "spec": {"targetRef": target, "subsets": list(subsets), "scheduleStrategy": strategy},
-    }
+    return typed(
+        WORKLOAD_SPREAD, "spread", spec={"targetRef": target, "subsets": list(subsets), "scheduleStrategy": strategy}
+    )
 
 
 def zone(name: str, most: int | None = None) -> Json:
@@ -210,12 +207,9 @@ async def test_a_rollout_of_a_deployment_is_spread_by_version(spread_space: Work
         "metadata": {"labels": {"app": "web"}},
         "spec": {"containers": [{"name": "nginx", "image": "nginx:alpine"}]} | QUICK,
     }
-    manifest = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web"},
-        "spec": {"replicas": 4, "selector": {"matchLabels": {"app": "web"}}, "template": pod},
-    }
+    manifest = typed(
+        DEPLOYMENT, "web", spec={"replicas": 4, "selector": {"matchLabels": {"app": "web"}}, "template": pod}
+    )
     space.apply(manifest)
     spread_out(space, a=2, b=1, c=1)
     mark = space.now()

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from flotilla_common.api.resources import CLAIM
 from tests.support.webhook import Running, cloneset, eventually, webhook
+from tests.testkit.documents import typed
 
 LABEL = "policy.kruise.io/delete-protection"
 FORBIDDEN = "denied the request: forbidden by ResourcesProtectionDeletion for"
@@ -167,14 +169,7 @@ async def test_4_a_namespace_with_a_bound_claim(running: Running) -> None:
     volume = {"capacity": size, "hostPath": {"path": "/data"}, **shared}
     claim = {"resources": {"requests": size}, "volumeName": "disk", **shared}
     await running.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "disk"}, "spec": volume})
-    await running.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "data", "namespace": "storing"},
-            "spec": claim,
-        }
-    )
+    await running.apply(typed(CLAIM, "data", "storing", spec=claim))
     await running.kubectl("wait", "-n", "storing", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=60s")
     assert f'{CASCADING} "Bound" status pvc 1>0' in await running.refused("delete", "namespace", "storing")
     await running.kubectl("delete", "pvc", "data", "-n", "storing")

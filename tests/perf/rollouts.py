@@ -27,6 +27,7 @@ from flotilla_common.settings import Settings
 from flotilla_dev.cluster.kwok import Kubelet
 from tests.support.cluster import Cluster, control_plane
 from tests.support.fleet import SERVICES, Fleet, cpu_seconds, fleet, memory_mib
+from tests.testkit.documents import typed
 
 NAMESPACE = "default"
 DEPLOYMENT = Resource("apps", "v1", "deployments", "Deployment")
@@ -280,12 +281,7 @@ def manifest(resource: Resource, name: str, replicas: int, image: str) -> dict[s
 
 
 def _document(resource: Resource, name: str, spec: dict[str, object]) -> dict[str, object]:
-    return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": {"name": name},
-        "spec": spec,
-    }
+    return typed(resource, name, spec=spec)
 
 
 @asynccontextmanager

@@ -36,6 +36,7 @@ from tests.support.cluster import eventually
 from tests.support.fake_cri import FakeCri, served
 from tests.support.fleet import SERVICES
 from tests.support.lone_agent import NODE, Agent, Services
+from tests.testkit.documents import typed
 
 PODS = 100
 SECONDS = 30.0
@@ -151,12 +152,9 @@ async def node_with_pods(site: Bench, folder: Path, cri: FakeCri, port: int) -> 
     reload_users(nats.process)
     for number in range(CHANGES // 3):
         container = {"name": "app", "image": "app:v1"}
-        document = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": f"game-{number}", "labels": {"app": "game"}},
-            "spec": {"nodeName": "node-0", "containers": [container]},
-        }
+        document = typed(
+            POD, f"game-{number}", labels={"app": "game"}, spec={"nodeName": "node-0", "containers": [container]}
+        )
         await site.api.create(POD, NAMESPACE, msgspec.json.encode(document))
     await eventually(lambda: len(running(site)) == CHANGES // 3)
     containers = {name: cri.add("app", uid) for name, uid in running(site).items()}

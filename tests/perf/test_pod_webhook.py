@@ -17,6 +17,7 @@ from flotilla_common.clock import SystemClock
 from tests.perf.limits import LIMITS, within
 from tests.perf.rollouts import NAMESPACE, Bench, bench
 from tests.perf.webhooks import CALLS, calls_within
+from tests.testkit.documents import typed
 
 SETS = 5
 PER_SECOND, SECONDS = 100, 20
@@ -45,12 +46,7 @@ def sidecar_set(number: int) -> dict[str, object]:
         "volumes": [{"name": f"log-{number}", "emptyDir": {}}],
         "patchPodMetadata": [],
     }
-    return {
-        "apiVersion": SIDECAR_SET.api_version,
-        "kind": SIDECAR_SET.kind,
-        "metadata": {"name": f"bench-{number}"},
-        "spec": spec,
-    }
+    return typed(SIDECAR_SET, f"bench-{number}", spec=spec)
 
 
 def pod(app: str) -> bytes:

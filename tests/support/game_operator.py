@@ -8,10 +8,11 @@ that as `reserveOrdinals` and `replicas` in one update of the set.
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
+from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER
 from tests.support.rest import MERGE, Conflict, Rest
 from tests.support.workspace import Json as Document
 from tests.support.workspace import terminating
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, typed
 
 STATE, DELETION, PRIORITY = (
     "game.kruise.io/gs-opsState",
@@ -135,12 +136,9 @@ class GameOperator:
             "podConditionType": "game.kruise.io/idle",
             "markerPolicy": [idle],
         }
-        body: Json = {
-            "apiVersion": "apps.kruise.io/v1alpha1",
-            "kind": "PodProbeMarker",
-            "metadata": {"name": self._name},
-            "spec": {"selector": {"matchLabels": {OWNER: self._name}}, "probes": [one]},
-        }
+        body: Json = typed(
+            POD_PROBE_MARKER, self._name, spec={"selector": {"matchLabels": {OWNER: self._name}}, "probes": [one]}
+        )
         path = f"/apis/apps.kruise.io/v1alpha1/namespaces/{self._namespace}/podprobemarkers"
         return self._rest.send("POST", path, body)
 

@@ -6,9 +6,10 @@ custom resource, so the apiserver itself answers, and no other server is needed.
 
 import json
 
+from flotilla_common.api.resources import CRD
 from tests.support.cluster import Cluster
 from tests.support.workspace import Workspace
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, typed
 
 GROUP, METRIC = "external.metrics.k8s.io", "load"
 
@@ -27,15 +28,12 @@ def serve_kind(cluster: Cluster, group: str, plural: str, kind: str) -> None:
     version: Json = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     version["subresources"] = {"status": {}}
     names = {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
-    crd: Json = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"{plural}.{group}",
-            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
-        },
-        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
-    }
+    crd: Json = typed(
+        CRD,
+        f"{plural}.{group}",
+        annotations={"api-approved.kubernetes.io": "unapproved, for tests"},
+        spec={"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
+    )
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(crd))
     cluster.kubectl("wait", f"crd/{plural}.{group}", "--for=condition=Established", "--timeout=30s")
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
+from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
 from tests.support.cluster import Cluster
 from tests.support.podrules import pod_rules
 from tests.support.workspace import Workspace, is_ready, terminating
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, typed
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 ASKS = {
@@ -38,12 +39,7 @@ def by_hand(name: str = "db", *, target: Json | None = None, **spec: object) -> 
     """Return a PersistentPodState as a user creates it."""
     given = spec or {"requiredPersistentTopology": {"keys": [HOST]}}
     reference = target or {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}
-    return {
-        "apiVersion": "apps.kruise.io/v1beta1",
-        "kind": "PersistentPodState",
-        "metadata": {"name": name},
-        "spec": {"targetRef": reference, **given},
-    }
+    return typed(PERSISTENT_POD_STATE, name, spec={"targetRef": reference, **given})
 
 
 def records(space: Workspace, name: str = "db") -> Json:

@@ -5,15 +5,18 @@ from typing import Any, cast
 import jsonpatch  # pyright: ignore[reportMissingTypeStubs]
 from prometheus_client import CollectorRegistry
 
-from flotilla_common.api.admission.review import Answer, Request
+from flotilla_common.api.admission.review import Answer, Named, Request
 from flotilla_common.api.admission.tools import Verdict
+from flotilla_common.api.resources import CONFIG_MAP, Resource
 from flotilla_common.gates import Gates
+from flotilla_common.kube.reflector import HeadMeta, Sink
 from flotilla_webhook.kinds import LiveTools, kind_handlers
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.protection import LiveCounts, Protection
 from tests.support.fake_clock import FakeClock
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
+from tests.testkit.workloads import raw
 
 
 def tools(cluster: FakeApi, gates: str = "") -> LiveTools:
@@ -36,6 +39,26 @@ def update(document: Json | None, old: Json | None, namespace: str = "n", **more
 def written(document: Json | None, old: Json | None = None, namespace: str = "n", **more: Any) -> Request:
     """Return the request to admit a new object, or an update of an old one."""
     return update(document, old, namespace, **more) if old else create(document, namespace, **more)
+
+
+def new_pod(document: Json | None, namespace: str = "n", **more: Any) -> Request:
+    """Return the request to admit a new pod."""
+    return create(document, namespace, resource=Named(version="v1", resource="pods"), **more)
+
+
+def configure(cluster: FakeApi, **lists: str) -> None:
+    """Store the administrators' configuration: white lists by their keys."""
+    metadata = {"name": "kruise-configuration", "namespace": "kruise-system"}
+    cluster.put(CONFIG_MAP, {"metadata": metadata, "data": lists})
+
+
+async def listed(cache: Sink, cluster: FakeApi, resource: Resource) -> None:
+    """List all stored objects of the resource into the cache, as its watch does."""
+    await cache.listing()
+    for (plural, _, name), document in cluster.objects.items():
+        if plural == resource.plural:
+            await cache.listed(HeadMeta(name=name), raw(document))
+    await cache.complete(str(cluster.version))
 
 
 def applied(document: Json, answer: Answer) -> Json:

@@ -2,7 +2,7 @@
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -16,8 +16,8 @@ from tests.testkit.documents import Json
 class FakeApi:
     """The calls of services and commands, answered from `objects`.
 
-    Tests put objects and read `writes`, `gets`, `lists` and `asked`. `refuse` may raise instead of a create; LISTs
-    raise `fail_lists`, or what `errors` has for the plural. Pages have `page_size` objects at most.
+    Tests put objects and read `writes`, `gets`, `lists` and `asked`. Creates raise `refusal`, GETs `fail_gets`,
+    LISTs `fail_lists`, or what `errors` has for the plural. Pages have `page_size` objects at most.
     """
 
     def __init__(
@@ -33,7 +33,8 @@ class FakeApi:
         self.page_size = page_size
         self.version = version
         self.writes: list[tuple[str, str]] = []
-        self.refuse: Callable[[Json], None] = lambda _: None
+        self.refusal: Exception | None = None
+        self.fail_gets: Exception | None = None
         self.fail_lists: Exception | None = None
         self.sent: list[Json] = []
         self.lists: list[str] = []
@@ -41,7 +42,9 @@ class FakeApi:
         self.selectors: list[str] = []
         """Label selectors of these LISTs."""
         self.gets: list[tuple[str, str]] = []
-        """Plural and name of the objects that were read."""
+        """Plural, with its subresource, and name of the objects that were read."""
+        self.scales: dict[str, Json] = {}
+        """Scales of workloads by name."""
         self.asked: list[tuple[str, str, str]] = []
         """All reads: `get` or `list`, plural, and `namespace/name` or namespace; of others method and path."""
         self.discovery: dict[str, Json] = {"/version": {"gitVersion": "v1.36.0"}}
@@ -70,6 +73,10 @@ class FakeApi:
         self.objects[resource.plural, namespace, metadata.get("name") or f"unnamed-{len(self.objects)}"] = document
         return document
 
+    def serve(self, group_version: str, *resources: Json) -> None:
+        """Let discovery know these resources of a group in a version."""
+        self.discovery[f"/apis/{group_version}"] = {"resources": resources}
+
     def replace_all(self, resource: Resource, *documents: Json) -> None:
         """Store these objects as all that there are of the resource."""
         for key in [key for key in self.objects if key[0] == resource.plural]:
@@ -89,8 +96,12 @@ class FakeApi:
         self._events(resource).put_nowait(WatchEvent(kind, msgspec.Raw(msgspec.json.encode(document))))
 
     async def get(self, resource: Resource, namespace: str, name: str, subresource: str = "") -> bytes:
-        self.gets.append((resource.plural, name))
+        self.gets.append((f"{resource.plural}/{subresource}" if subresource else resource.plural, name))
         self.asked.append(("get", resource.plural, f"{namespace}/{name}"))
+        if self.fail_gets:
+            raise self.fail_gets
+        if subresource == "scale" and name in self.scales:
+            return msgspec.json.encode(self.scales[name])
         return msgspec.json.encode(self.named(resource, namespace, name))
 
     async def list(
@@ -127,7 +138,8 @@ class FakeApi:
     async def create(self, resource: Resource, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes:
         document = msgspec.json.decode(body)
         self.sent.append(document)
-        self.refuse(document)
+        if self.refusal:
+            raise self.refusal
         if dry_run:
             return body
         name = document["metadata"]["name"]

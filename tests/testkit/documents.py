@@ -41,6 +41,23 @@ def metadata(
     return present(**known | times | more)
 
 
+def typed(
+    resource: Resource,
+    name: str,
+    namespace: str = "",
+    /,
+    *,
+    spec: object = None,
+    status: object = None,
+    data: object = None,
+    **meta: Any,
+) -> Json:
+    """Return an object of this resource; `meta` are arguments of `metadata` (uid, labels)."""
+    members = {"spec": spec, "status": status, "data": data}
+    given = {member: value for member, value in members.items() if value is not None}
+    return {**resource.type_meta, "metadata": metadata(name, namespace, **meta), **given}
+
+
 def owner(kind: str, name: str, uid: str, api_version: str = "apps.kruise.io/v1beta1", **more: Any) -> Json:
     """Return the reference to an object that controls others."""
     return {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": True} | more

@@ -2,9 +2,10 @@
 
 import re
 
+from flotilla_common.api.resources import POD
 from tests.support.daemons import IN_PLACE, NAME, NEW, by_node, daemonset, node_of, replaced, settled, started, strategy
 from tests.support.workspace import Workspace, identity, image, revision_of
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, typed
 from tests.testkit.manifests import manifest
 
 TOLERATED = {
@@ -143,12 +144,7 @@ def test_a_set_that_is_made_again_takes_its_pods_in(space: Workspace):
 def test_an_orphan_on_a_node_is_taken_in_and_replaced(space: Workspace):
     """Row 39: without a revision it counts as old. When no other pod is left, the update is complete."""
     manifest = daemonset({"maxUnavailable": 3})
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "stray", "labels": {"app": NAME}},
-        "spec": manifest["spec"]["template"]["spec"] | {"nodeName": "node-1"},
-    }
+    pod = typed(POD, "stray", labels={"app": NAME}, spec=manifest["spec"]["template"]["spec"] | {"nodeName": "node-1"})
     space.apply(pod)
     space.apply(manifest)
     settled(space, 3, updatedNumberScheduled=3, numberAvailable=3)

@@ -3,21 +3,17 @@
 import base64
 import json
 
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
 from flotilla_common.api.kinds.nodeimage.types import SecretReference
 from tests.integration.imagepull.conftest import PullSpace
 from tests.support.fake_agents import HANG
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, typed
 
 COPIES = "kruise-daemon-config"
 
 
 def job(image: str, name: str = "job", *, node: str, secrets: list[str]) -> Json:
-    return {
-        "apiVersion": "apps.kruise.io/v1beta1",
-        "kind": "ImagePullJob",
-        "metadata": {"name": name},
-        "spec": {"image": image, "pullSecrets": secrets, "selector": {"names": [node]}},
-    }
+    return typed(IMAGE_PULL_JOB, name, spec={"image": image, "pullSecrets": secrets, "selector": {"names": [node]}})
 
 
 def login(password: str) -> Json:

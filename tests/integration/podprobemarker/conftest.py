@@ -13,7 +13,7 @@ from flotilla_dev.cluster.nats import NatsServer
 from tests.support.fleet import Fleet
 from tests.support.probe_reports import report, statuses
 from tests.support.workspace import Workspace, condition, is_ready, watched
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, typed
 
 NODE = "node-0"
 FINALIZER = "kruise.io/node-pod-probe-cleanup"
@@ -31,12 +31,9 @@ def probe(name: str = "idle", **members: object) -> Json:
 
 
 def marker(*probes: Json, name: str = "m") -> Json:
-    return {
-        "apiVersion": "apps.kruise.io/v1alpha1",
-        "kind": "PodProbeMarker",
-        "metadata": {"name": name},
-        "spec": {"selector": {"matchLabels": {"app": "game"}}, "probes": list(probes) or [probe()]},
-    }
+    return typed(
+        POD_PROBE_MARKER, name, spec={"selector": {"matchLabels": {"app": "game"}}, "probes": list(probes) or [probe()]}
+    )
 
 
 class Game(msgspec.Struct, frozen=True):

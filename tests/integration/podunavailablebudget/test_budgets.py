@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from flotilla_common.api.resources import CRD
 from tests.support.spread import plain
 from tests.support.workspace import Workspace, available
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, typed
 
 PUB = "pub"
 REFUSED = f'podunavailablebudget.policy.kruise.io "{PUB}" is forbidden: pub unavailable allowed is negative'
@@ -129,12 +130,9 @@ def test_a_workload_that_nobody_knows_before(space: Workspace) -> None:
         "subresources": {"scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}},
     }
     names = {"plural": plural, "kind": "Game", "singular": "game"}
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {"group": group, "names": names, "scope": "Namespaced", "versions": [version]},
-    }
+    definition = typed(
+        CRD, f"{plural}.{group}", spec={"group": group, "names": names, "scope": "Namespaced", "versions": [version]}
+    )
     space.apply(definition)
     try:
         space.kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{plural}.{group}")

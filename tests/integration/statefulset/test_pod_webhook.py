@@ -10,10 +10,11 @@ import pytest
 
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
+from flotilla_common.api.resources import CONFIG_MAP
 from tests.support.fleet import Fleet
 from tests.support.persistent import ASKS, HOST, asked_namespaces, built_in, exists, places, recorded_as_placed, records
 from tests.support.workspace import Workspace, new_namespace, watched
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, typed
 from tests.testkit.manifests import manifest
 
 FLAGS = ()
@@ -21,12 +22,9 @@ CALLS = 'controller_runtime_webhook_requests_total{code="200",webhook="/mutate-p
 REGISTERED = "kruise-mutating-webhook-configuration"
 GAME_SETS = manifest("pod-webhook-game-sets")
 WHITE_LIST = json.dumps({"workloads": [{"Group": "games.example.io", "Version": "v1", "Kind": "GameSet"}]})
-CONFIGURATION: Json = {
-    "apiVersion": "v1",
-    "kind": "ConfigMap",
-    "metadata": {"name": "kruise-configuration", "namespace": "kruise-system"},
-    "data": {"PPS_Watch_Custom_Workload_WhiteList": WHITE_LIST},
-}
+CONFIGURATION: Json = typed(
+    CONFIG_MAP, "kruise-configuration", "kruise-system", data={"PPS_Watch_Custom_Workload_WhiteList": WHITE_LIST}
+)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from tests.simulation.cluster.volumes import Volumes
 from tests.simulation.cluster.workloads import Workloads
 from tests.simulation.history import Version
 from tests.simulation.restored_copies import RESTORED_NAMESPACE
+from tests.testkit.documents import typed
 
 ZONES = 3
 
@@ -133,9 +134,4 @@ def _node(number: int) -> Json:
     room = {"cpu": "8", "memory": "32Gi", "pods": "110"}
     labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"zone-{number % ZONES}"}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "status": {"capacity": room, "allocatable": room, "conditions": [ready]},
-    }
+    return typed(NODE, name, labels=labels, status={"capacity": room, "allocatable": room, "conditions": [ready]})

@@ -24,15 +24,11 @@ from tests.simulation.scenarios.cron_manifests import (
     scheduled,
 )
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Create, Downtime, Remove, WaitGone
+from tests.testkit.documents import typed
 
 SUCCESS = "successful"
 FIRST_TWO = (WaitRun(at="1:00"), WaitRun(at="2:00"), PAUSED)
-FOREIGN = {
-    "apiVersion": JOB.api_version,
-    "kind": JOB.kind,
-    "metadata": {"name": run_of("1:00"), "namespace": NAMESPACE_NAME},
-    "spec": {"template": job_template(LASTING)},
-}
+FOREIGN = typed(JOB, run_of("1:00"), NAMESPACE_NAME, spec={"template": job_template(LASTING)})
 
 SCENARIOS = (
     scheduled(

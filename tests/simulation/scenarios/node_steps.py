@@ -9,6 +9,7 @@ from flotilla_common.bus import subjects
 from flotilla_common.control.plan import Json
 from flotilla_common.node.reports import NODE_IMAGES, NodeImageReport
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Stage, Step, resource_of, until
+from tests.testkit.documents import typed
 
 
 class AddNode(Step):
@@ -21,12 +22,9 @@ class AddNode(Step):
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
         room = {"cpu": "8", "memory": "32Gi", "pods": "110"}
         labels = {"kubernetes.io/hostname": self.name, **self.labels}
-        body: Json = {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": self.name, "labels": labels},
-            "status": {"capacity": room, "allocatable": room, "conditions": [ready]},
-        }
+        body: Json = typed(
+            NODE, self.name, labels=labels, status={"capacity": room, "allocatable": room, "conditions": [ready]}
+        )
         await stage.world.api.create(NODE, "", msgspec.json.encode(body))
 
 

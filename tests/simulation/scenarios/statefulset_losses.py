@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from flotilla_common.api.resources import Resource
+from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.plan import Json
 from tests.simulation.scenarios.manifests import answer, image, running, statefulset
 from tests.simulation.scenarios.scenario import End, Scenario
@@ -19,6 +19,7 @@ from tests.simulation.scenarios.steps import (
     Wait,
     WaitGone,
 )
+from tests.testkit.documents import typed
 
 
 class StillThere(End):
@@ -35,12 +36,7 @@ class StillThere(End):
 def _look_alike(name: str) -> Json:
     """Create a pod that the set selects, with a name that resembles those of its pods."""
     containers = [{"name": "main", "image": "other"}]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": {"app": "web"}},
-        "spec": {"containers": containers},
-    }
+    return typed(POD, name, labels={"app": "web"}, spec={"containers": containers})
 
 
 SCENARIOS = in_sets(

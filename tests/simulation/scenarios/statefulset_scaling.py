@@ -1,18 +1,15 @@
 """StatefulSets: scaling in order and in parallel, reserved ordinals, taken names (statefulset.md §8.1, §8.3)."""
 
+from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Json
 from tests.simulation.scenarios.manifests import answer, container, image, rolling, running, spec, statefulset
 from tests.simulation.scenarios.refusals import QUOTA
 from tests.simulation.scenarios.scenario import End, Scenario
 from tests.simulation.scenarios.statefulset import in_sets
 from tests.simulation.scenarios.steps import BreakImage, Change, Create, Remove, Sleep, Wait
+from tests.testkit.documents import typed
 
-STRANGER: Json = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "web-1", "namespace": "shop", "labels": {"app": "mine"}},
-    "spec": {"containers": [container("other")]},
-}
+STRANGER: Json = typed(POD, "web-1", "shop", labels={"app": "mine"}, spec={"containers": [container("other")]})
 """Somebody's pod with a name that a set needs."""
 
 HELD: Json = {"lifecycle": {"preDelete": {"labelsHandler": {"hold": "yes"}, "markPodNotReady": True}}}

@@ -1,7 +1,5 @@
 """The pods of a budget, their expected number, and the reads for that (podunavailablebudget.md §5.3)."""
 
-from typing import cast
-
 import msgspec
 import pytest
 
@@ -12,10 +10,10 @@ from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableB
 from flotilla_common.api.resources import DEPLOYMENT, POD, REPLICA_SET, Resource
 from flotilla_common.api.workload import Workload
 from flotilla_common.control.keystate import Memory
-from flotilla_common.kube.interface import Api, ApiError
 from flotilla_policy.podunavailablebudget.controller import BUDGETS, CONFIGURATIONS, PODS, WORKLOADS, Gatherer
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot, Counted
 from tests.support.controller_context import FakeContext
+from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
 from tests.unit.podunavailablebudget.build import BY, ago, budget, owner, pod, terminating, workload
 
@@ -23,33 +21,25 @@ GAME = {"apiVersion": "game.io/v1", "kind": "GameServerSet", "name": "web"}
 CLONES = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "web"}
 
 
-class Apiserver:
-    """Serves GameServerSets, with or without a scale."""
+GAME_SETS = Resource("game.io", "v1", "gameserversets", "GameServerSet")
+SCALE: Json = {"metadata": {"name": "web", "namespace": "ns", "uid": "uid-web"}, "spec": {"replicas": 5}}
 
-    def __init__(self, *, scaled: bool = True) -> None:
-        names = ["gameserversets", *(["gameserversets/scale"] if scaled else [])]
-        self.served = [{"name": name, "kind": "GameServerSet", "namespaced": True} for name in names]
-        self.metadata: Json = {"name": "web", "namespace": "ns", "uid": "uid-web"}
-        self.replicas: int | None = 5
-        self.reads: list[str] = []
 
-    async def raw(self, method: str, path: str) -> bytes:
-        return msgspec.json.encode({"resources": self.served if "game.io" in path else []})
-
-    async def get(self, resource: Resource, namespace: str, name: str, subresource: str = "") -> bytes:
-        self.reads.append(subresource or resource.plural)
-        if self.replicas is None:
-            raise ApiError(404, "NotFound", "")
-        spec = {"replicas": self.replicas}
-        return msgspec.json.encode({"metadata": self.metadata, "spec": spec, "status": {"selector": "app=web"}})
+def apiserver(*, scaled: bool = True) -> FakeApi:
+    """Return an apiserver with a GameServerSet, with or without a scale."""
+    made = FakeApi({GAME_SETS: [SCALE]})
+    names = ["gameserversets", *(["gameserversets/scale"] if scaled else [])]
+    made.serve("game.io/v1", *({"name": name, "kind": "GameServerSet", "namespaced": True} for name in names))
+    made.scales["web"] = SCALE | {"status": {"selector": "app=web"}}
+    return made
 
 
 class Scene:
     """A gatherer and its inputs."""
 
-    def __init__(self, api: Apiserver | None = None) -> None:
+    def __init__(self, api: FakeApi | None = None) -> None:
         self.context = FakeContext()
-        self.context.api = cast("Api", api or Apiserver())
+        self.context.api = (api or apiserver()).api
         self.gatherer = Gatherer(self.context, None)
 
     def given(self, one: PodUnavailableBudget, *pods: Pod) -> "Scene":
@@ -199,13 +189,13 @@ def test_the_number_that_the_budget_says(spec: Json) -> None:
 @pytest.mark.parametrize(
     ("scaled", "listed", "expected", "read"),
     [
-        pytest.param(True, False, 5, "scale", id="by its scale"),
+        pytest.param(True, False, 5, "gameserversets/scale", id="by its scale"),
         pytest.param(True, True, 5, "gameserversets", id="named by administrators"),
         pytest.param(False, False, -1, "gameserversets", id="without a scale"),
     ],
 )
 async def test_a_workload_of_any_kind(scaled: bool, listed: bool, expected: int, read: str) -> None:
-    api = Apiserver(scaled=scaled)
+    api = apiserver(scaled=scaled)
     scene = Scene(api).given(budget(targetRef=GAME, maxUnavailable=1), pod("a"))
     if listed:
         entry = '{"workloads": [{"group": "game.io", "version": "v1", "kind": "GameServerSet"}]}'
@@ -215,7 +205,7 @@ async def test_a_workload_of_any_kind(scaled: bool, listed: bool, expected: int,
         }
         scene.context.put(CONFIGURATIONS, msgspec.convert(document, ConfigMap))
     found = await scene.settled()
-    assert (found.expected, api.reads) == (expected, [read])
+    assert (found.expected, api.gets) == (expected, [(read, "web")])
     assert names(found) == (["a"] if scaled and not listed else [])  # by the selector of its scale
     assert found.next_read is not None
 
@@ -229,9 +219,13 @@ async def test_a_workload_of_any_kind(scaled: bool, listed: bool, expected: int,
     ],
 )
 async def test_a_controller_that_is_not_there(replicas: int | None, uid: str, served: bool, fault: str) -> None:
-    api = Apiserver()
-    api.replicas, api.metadata["uid"] = replicas, uid
-    api.served = api.served if served else []
+    api = apiserver()
+    api.scales["web"] = SCALE | {"metadata": SCALE["metadata"] | {"uid": uid}}
+    if replicas is None:
+        api.scales.clear()
+        api.replace_all(GAME_SETS)
+    if not served:
+        api.serve("game.io/v1")
     above = owner("GameServerSet", api_version="game.io/v1")
     found = await Scene(api).given(budget(maxUnavailable=1), pod("a", owner=above)).settled()
     assert found.fault.startswith(fault)
@@ -239,12 +233,12 @@ async def test_a_controller_that_is_not_there(replicas: int | None, uid: str, se
 
 
 async def test_what_nobody_watches_is_looked_at_again() -> None:
-    api = Apiserver()
+    api = apiserver()
     scene = Scene(api).given(budget(targetRef=GAME, maxUnavailable=1))
     scene.gather()
     await scene.context.work()
     first = scene.gather()
-    api.replicas = 9
+    api.scales["web"] |= {"spec": {"replicas": 9}}
     assert scene.gather().expected == 5
     second = scene.gather()
     assert first.next_read is not None

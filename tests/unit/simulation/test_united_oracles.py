@@ -11,6 +11,7 @@ from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT
 from flotilla_common.api.resources import POD
 from tests.simulation.oracles.united import SubsetWorkloads
 from tests.simulation.oracles.united_end import FinalState, final_problems
+from tests.testkit.documents import typed
 from tests.unit.simulation.object_history_builder import Json, ObjectHistoryBuilder
 
 US, USER, CLONES = "topology-0", "user", "cloneset-0"
@@ -228,12 +229,7 @@ def child_at_rest(subset: str) -> Json:
         "updateStrategy": {"rollingUpdate": {"partition": 0}},
     }
     name = f"web-{subset}"
-    return {
-        "apiVersion": "apps.kruise.io/v1beta1",
-        "kind": "CloneSet",
-        "metadata": {"name": name, "uid": name, "labels": labels, "annotations": {"apps.kruise.io/subset-patch": ""}},
-        "spec": spec,
-    }
+    return typed(CLONE_SET, name, uid=name, labels=labels, annotations={"apps.kruise.io/subset-patch": ""}, spec=spec)
 
 
 def at_rest() -> dict[str, Any]:

@@ -10,7 +10,6 @@ from flotilla_common.api.resources import NAMESPACE as NAMESPACES
 from flotilla_common.api.resources import POD
 from flotilla_common.clock import SystemEntropy
 from flotilla_common.gates import Gates
-from flotilla_common.kube.reflector import HeadMeta
 from flotilla_webhook.budgets.annotation import BudgetAnnotation
 from flotilla_webhook.budgets.check import Budgets
 from flotilla_webhook.budgets.reports import BudgetHolders
@@ -18,7 +17,7 @@ from flotilla_webhook.pods.activation import ActiveRules
 from flotilla_webhook.pods.admission import Check, PodAdmission, PodChecks
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
-from tests.testkit.admission import applied
+from tests.testkit.admission import applied, listed
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
 from tests.unit.budget.build import pod_document
@@ -117,12 +116,7 @@ class World:
 
     async def watch(self) -> "World":
         """List the existing objects into the cache, as a watch does."""
-        await self.budgets.cache.listing()
-        for (plural, *_), document in self.cluster.objects.items():
-            if plural == POD_UNAVAILABLE_BUDGET.plural:
-                head = HeadMeta(name=document["metadata"]["name"])
-                await self.budgets.cache.listed(head, msgspec.Raw(msgspec.json.encode(document)))
-        await self.budgets.cache.complete(str(self.cluster.version))
+        await listed(self.budgets.cache, self.cluster, POD_UNAVAILABLE_BUDGET)
         return self
 
     async def delete(self, document: Json, *, dry_run: bool = False) -> Answer:

@@ -4,24 +4,23 @@ from typing import Any
 
 import msgspec
 
-from flotilla_common.api.admission.review import Answer, Named, Request
+from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.kinds.workloadspread.types import MATCHED, WORKLOAD_SPREAD
-from flotilla_common.api.resources import CONFIG_MAP, POD
+from flotilla_common.api.resources import POD
 from flotilla_common.clock import SystemEntropy
-from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.settings import Settings
 from flotilla_webhook.pods.activation import ActiveRules
 from flotilla_webhook.pods.admission import Check, PodAdmission, PodChecks
 from flotilla_webhook.spreading.step import Spreads
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
-from tests.testkit.admission import applied
+from tests.testkit.admission import applied, configure, listed, new_pod
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
+from tests.testkit.documents import owner as owner_of
 
 NAMESPACE = "ns"
 CLONE_SET = ("apps.kruise.io/v1beta1", "CloneSet", "web")
-MARKED_AT = "2025-12-31T23:59:00Z"
 
 
 def subset(name: str, limit: int | str | None = None, **more: Any) -> Json:
@@ -46,7 +45,7 @@ def spread(
 
 
 def owner(api_version: str, kind: str, name: str) -> Json:
-    return {"apiVersion": api_version, "kind": kind, "name": name, "uid": f"u-{name}", "controller": True}
+    return owner_of(kind, name, f"u-{name}", api_version)
 
 
 def pod(name: str = "", of: tuple[str, str, str] | None = CLONE_SET, **metadata: Any) -> Json:
@@ -86,31 +85,17 @@ class World:
 
     async def watch(self) -> "World":
         """List everything as the watch does."""
-        await self.spreads.cache.listing()
-        for (plural, *_), document in self.cluster.objects.items():
-            if plural == WORKLOAD_SPREAD.plural:
-                head = HeadMeta(name=document["metadata"]["name"])
-                await self.spreads.cache.listed(head, msgspec.Raw(msgspec.json.encode(document)))
-        await self.spreads.cache.complete(str(self.cluster.version))
+        await listed(self.spreads.cache, self.cluster, WORKLOAD_SPREAD)
         return self
 
     def configure(self, white_list: Json) -> None:
         """Store the white list of administrators."""
-        data = {"WorkloadSpread_Watch_Custom_Workload_WhiteList": msgspec.json.encode(white_list).decode()}
-        metadata = {"namespace": "kruise-system", "name": "kruise-configuration"}
-        self.cluster.put(CONFIG_MAP, {"metadata": metadata, "data": data})
+        text = msgspec.json.encode(white_list).decode()
+        configure(self.cluster, WorkloadSpread_Watch_Custom_Workload_WhiteList=text)
 
     async def admission(self, document: Json, *, dry_run: bool = False, namespace: str = NAMESPACE) -> Answer:
         """Return the answer to a create."""
-        request = Request(
-            uid="u",
-            operation="CREATE",
-            namespace=namespace,
-            object=document,
-            resource=Named(version="v1", resource="pods"),
-            dry_run=dry_run,
-        )
-        return await self.pods.mutate(request)
+        return await self.pods.mutate(new_pod(document, namespace, dry_run=dry_run))
 
     async def create(self, document: Json, **more: Any) -> Json:
         """Return the pod as it is stored."""

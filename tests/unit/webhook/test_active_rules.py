@@ -7,14 +7,13 @@ import pytest
 
 from flotilla_common.api.admission.review import ALLOWED, Answer, Named, Request, error
 from flotilla_common.api.podrules import PodRule, decoded
-from flotilla_common.api.resources import CONFIG_MAP
 from flotilla_common.kube.interface import ApiError
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_webhook.pods.activation import LINGER_SECONDS, Activation, ActiveRules
 from flotilla_webhook.pods.admission import SEEN, PodAdmission, PodChecks
 from flotilla_webhook.pods.persistent import PersistentStates
 from tests.support.fake_clock import FakeClock
-from tests.testkit.admission import applied
+from tests.testkit.admission import applied, configure, create
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
 
@@ -40,11 +39,6 @@ class World:
             await self.states.namespaces.listed(HeadMeta(namespace=namespace, name="p", uid=namespace), item)
         await self.states.namespaces.complete("1")
 
-    def configure(self, white_list: str) -> None:
-        metadata = {"name": "kruise-configuration", "namespace": "kruise-system"}
-        data = {"PPS_Watch_Custom_Workload_WhiteList": white_list}
-        self.cluster.put(CONFIG_MAP, {"metadata": metadata, "data": data})
-
 
 async def test_the_entries_follow_the_need() -> None:
     world = World()
@@ -58,10 +52,10 @@ async def test_the_entries_follow_the_need() -> None:
     assert 'request.namespace in ["a", "b"]' in condition["expression"]
     assert 'r.kind == "StatefulSet" && r.apiVersion.startsWith("apps/")' in condition["expression"]
     assert "games.io" not in condition["expression"]
-    world.configure(WHITE_LIST)
+    configure(world.cluster, PPS_Watch_Custom_Workload_WhiteList=WHITE_LIST)
     (wider,), _ = await world.pods.entries("")
     assert '(r.kind == "GameSet" && r.apiVersion.startsWith("games.io/"))' in wider["matchConditions"][0]["expression"]
-    world.configure("{")
+    configure(world.cluster, PPS_Watch_Custom_Workload_WhiteList="{")
     assert await world.pods.entries("") == ([entry], stored)
 
 
@@ -141,9 +135,7 @@ class Apiserver(FakeApi):
         document = msgspec.json.decode(body)
         if self.dry_runs <= self.looks:
             return body
-        request = Request(
-            uid="u", operation="CREATE", object=document, dry_run=True, resource=Named(resource=resource.plural)
-        )
+        request = create(document, "", dry_run=True, resource=Named(resource=resource.plural))
         return msgspec.json.encode(applied(document, await self.pods.mutate(request)))
 
 
@@ -217,28 +209,26 @@ async def test_a_check_marks_a_probe_by_refusing_it() -> None:
     armory = Armory(looks=0)
     checks = PodChecks(armory.server.api, [], ActiveRules(armory.world.clock))
 
-    async def create(resource: Any, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes:
+    async def answered(resource: Any, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes:
         asked = Named(resource=resource.plural)
-        request = Request(
-            uid="u", operation="CREATE", object=msgspec.json.decode(body), dry_run=dry_run, resource=asked
-        )
+        request = create(msgspec.json.decode(body), "", dry_run=dry_run, resource=asked)
         answer = await checks.validate(request)
         assert not answer.allowed
         raise ApiError(
             answer.code, answer.reason, f'admission webhook "vpod.kb.io" denied the request: {answer.message}'
         )
 
-    armory.server.create = create  # type: ignore[method-assign]
+    armory.server.create = answered  # type: ignore[method-assign]
     assert await armory.activation.activate([RULE])
 
 
 async def test_another_refusal_of_a_probe_is_no_mark() -> None:
     armory = Armory(looks=0)
 
-    async def create(*_: Any, **__: Any) -> bytes:
+    async def refused(*_: Any, **__: Any) -> bytes:
         raise ApiError(403, "Forbidden", "no")
 
-    armory.server.create = create  # type: ignore[method-assign]
+    armory.server.create = refused  # type: ignore[method-assign]
     assert not await armory.activation.activate([RULE])
 
 

@@ -5,102 +5,22 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from flotilla_common.api.admission.fields import Fault
-from flotilla_common.api.admission.review import Named, Operation, Request
+from flotilla_common.api.admission.review import Named, Request
 from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.api.resources import POD
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_webhook.kinds import DryRunValidator, kind_handlers
-from flotilla_webhook.server.reviews import Handler
 from tests.testkit.admission import KindAdmission, create, update
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
+from tests.unit.webhook.workloads import TEMPLATE, cloneset
 
-TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 LABEL = "policy.kruise.io/delete-protection"
 
 
-class Case(KindAdmission):
-    """Admission of CloneSets."""
-
-    def __init__(self) -> None:
-        super().__init__("cloneset")
-
-    def handlers(self) -> dict[str, Handler]:
-        return kind_handlers(self.tools)
-
-
-def cloneset(version: str = "v1beta1", metadata: Json | None = None, **spec: Any) -> Json:
-    given = {"selector": {"matchLabels": {"app": "a"}}, "template": TEMPLATE, "replicas": 1} | spec
-    meta = {"name": "s", "namespace": "n", "uid": "1"} | (metadata or {})
-    return {"apiVersion": f"apps.kruise.io/{version}", "kind": "CloneSet", "metadata": meta, "spec": given}
-
-
-async def test_mutation_is_a_patch_and_then_nothing() -> None:
-    case = Case()
-    answer = await case.mutate(create(cloneset()))
-    assert Operation("add", "/spec/revisionHistoryLimit", 10) in answer.patch
-    assert not any(operation.path.startswith("/metadata") for operation in answer.patch)
-
-
-@pytest.mark.parametrize(
-    "document",
-    [None, {}, {"apiVersion": "apps.kruise.io/v2"}, cloneset(replicas="two")],
-    ids=["no object", "no version", "unknown version", "wrong type"],
-)
-async def test_undecodable(document: Json | None) -> None:
-    case = Case()
-    assert (await case.mutate(create(document))).code == 400
-    assert (await case.validate(create(document))).code == 400
-
-
-async def test_faults_of_all_sources_in_one_answer() -> None:
-    case = Case()
-    case.verdict = Verdict([Fault("spec.template.spec.x", "Required value")])
-    answer = await case.validate(create(cloneset(replicas=-1)))
-    assert (answer.allowed, answer.code) == (False, 422)
-    assert answer.message == (
-        "[spec.replicas: Invalid value: -1: must be greater than or equal to 0, spec.template.spec.x: Required value]"
-    )
-
-
-async def test_only_a_changed_template_is_validated() -> None:
-    case = Case()
-    assert (await case.validate(update(cloneset(replicas=5), cloneset()))).allowed
-    assert case.asked == 0
-    changed = cloneset(template=TEMPLATE | {"spec": {}})
-    assert (await case.validate(update(changed, cloneset()))).allowed
-    assert case.asked == 1
-
-
-LONG = "a" * 53
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "dropped", "expected"),
-    [
-        pytest.param("s", None, [], [], id="nothing to say"),
-        pytest.param(
-            "s",
-            None,
-            ["spec.template.x"],
-            ['unknown field "spec.template.x": pods will not have it'],
-            id="unknown field",
-        ),
-        pytest.param("a" * 52, None, [], [], id="longest name"),
-        pytest.param(LONG, None, [], ["metadata.name has 53 characters: with more than 52 the pods' label"], id="long"),
-        pytest.param("a" * 248, None, [], ["metadata.name has 248 characters: with more than 247 the"], id="longer"),
-        pytest.param(LONG, cloneset(metadata={"name": LONG}), [], [], id="said at the creation"),
-    ],
-)
-async def test_warnings(name: str, old: Json | None, dropped: list[str], expected: list[str]) -> None:
-    case = Case()
-    case.verdict = Verdict([], dropped)
-    document = cloneset(metadata={"name": name})
-    answer = await case.validate(update(document, old) if old else create(document))
-    assert answer.allowed
-    assert len(answer.warnings) == len(expected)
-    assert all(warning.startswith(begin) for warning, begin in zip(answer.warnings, expected, strict=True))
+def admission() -> KindAdmission:
+    """Return the admission of CloneSets."""
+    return KindAdmission("cloneset")
 
 
 @pytest.mark.parametrize(
@@ -119,23 +39,15 @@ async def test_warnings(name: str, old: Json | None, dropped: list[str], expecte
 )
 async def test_claim_templates(spec: Json, expected: str) -> None:
     claims = [{"metadata": {"name": "d"}, "spec": spec}]
-    answer = await Case().validate(create(cloneset(volumeClaimTemplates=claims)))
+    answer = await admission().validate(create(cloneset(volumeClaimTemplates=claims)))
     assert answer.message == (f"spec.volumeClaimTemplates[0]: Invalid value: {expected}" if expected else "")
 
 
 async def test_a_claim_template_needs_a_name() -> None:
-    answer = await Case().validate(create(cloneset(volumeClaimTemplates=[{"spec": {}}])))
+    answer = await admission().validate(create(cloneset(volumeClaimTemplates=[{"spec": {}}])))
     assert answer.message == (
         "spec.volumeClaimTemplates[0].metadata.name: Required value: it is the name of the pods' volume"
     )
-
-
-@pytest.mark.parametrize("failure", [ApiError(500, "InternalError", "no quorum"), Unreachable("no quorum")])
-async def test_without_a_dry_run_nothing_is_admitted(failure: Exception) -> None:
-    case = Case()
-    case.verdict = failure
-    answer = await case.validate(create(cloneset()))
-    assert (answer.code, answer.message) == (500, "cannot check the CloneSet: no quorum")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +61,7 @@ async def test_without_a_dry_run_nothing_is_admitted(failure: Exception) -> None
     ],
 )
 async def test_pods_to_delete(metadata: Json | None, expected: str) -> None:
-    case = Case()
+    case = admission()
     if metadata is not None:
         case.cluster.put(POD, {"metadata": {"name": "p", "namespace": "n"} | metadata})
     strategy = {"type": "ReCreate", "maxUnavailable": 1}
@@ -160,7 +72,7 @@ async def test_pods_to_delete(metadata: Json | None, expected: str) -> None:
 
 
 async def test_many_pods_to_delete_cost_no_read_each() -> None:
-    case, names = Case(), [f"p{number}" for number in range(100)]
+    case, names = admission(), [f"p{number}" for number in range(100)]
     owners = [{"uid": "1", "controller": True}]
     for name in names[1:]:
         case.cluster.put(POD, {"metadata": {"name": name, "namespace": "n", "ownerReferences": owners}})
@@ -180,21 +92,16 @@ async def test_many_pods_to_delete_cost_no_read_each() -> None:
 async def test_deletion_protection(replicas: int, allowed: bool) -> None:
     old = cloneset(metadata={"labels": {LABEL: "Cascading"}}, replicas=replicas)
     request = Request(uid="u", operation="DELETE", kind=Named(kind="CloneSet"), old_object=old)
-    assert (await Case().validate(request)).allowed == allowed
+    assert (await admission().validate(request)).allowed == allowed
 
 
 def test_paths_of_old_charts() -> None:
-    assert "/mutate-apps-kruise-io-v1alpha1-cloneset" in Case().handlers()
+    assert "/mutate-apps-kruise-io-v1alpha1-cloneset" in kind_handlers(admission().tools)
 
 
 async def judged(template: Json, claims: list[Json] | None = None, refuse: ApiError | None = None) -> tuple[Any, Json]:
     cluster = FakeApi()
-
-    def answer(_: Json) -> None:
-        if refuse:
-            raise refuse
-
-    cluster.refuse = answer
+    cluster.refusal = refuse
     verdict = await DryRunValidator(cluster.api).verdict("n", template, claims or [])
     return [str(fault) for fault in verdict.faults], cluster.sent[0]["template"]
 

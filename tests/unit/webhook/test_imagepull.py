@@ -1,22 +1,17 @@
 """Admission of NodeImages, ImagePullJobs and ImageListPullJobs (imagepull.md §3, examples 5, 22, 24, 25, 40, 48)."""
 
-import copy
 from typing import Any
 
-import jsonpatch
 import pytest
 
-from flotilla_common.api.admission.review import Answer, Request
-from flotilla_webhook.kinds import kind_handlers
-from tests.testkit.admission import tools
-from tests.testkit.apiserver import FakeApi
+from flotilla_common.api.admission.review import Answer
+from tests.testkit.admission import KindAdmission, applied, written
 from tests.testkit.documents import Json
 
 
-async def ask(verb: str, request: Request, gates: str = "") -> Answer:
+async def ask(verb: str, document: Json, old: Json | None = None, gates: str = "") -> Answer:
     """Return the answer of the webhook of the object's kind."""
-    kind = (request.object or {})["kind"].lower()
-    return await kind_handlers(tools(FakeApi(), gates))[f"/{verb}-apps-kruise-io-{kind}"](request)
+    return await KindAdmission(document["kind"].lower(), gates=gates).handle(verb, written(document, old, ""))
 
 
 def job(version: str = "v1beta1", **spec: Any) -> Json:
@@ -36,14 +31,10 @@ def node_image(images: Json, **rest: Any) -> Json:
     return whole | rest
 
 
-def request(document: Json, old: Json | None = None) -> Request:
-    return Request(uid="u", operation="UPDATE" if old else "CREATE", object=document, old_object=old)
-
-
 def result(document: Json, answer: Answer) -> Json:
     """Return the document with the answer's patch."""
     assert answer.allowed, answer.message
-    return jsonpatch.apply_patch(copy.deepcopy(document), [operation.document() for operation in answer.patch])
+    return applied(document, answer)
 
 
 DEFAULTS = {
@@ -75,10 +66,10 @@ DEFAULTS = {
 )
 async def test_defaults_of_a_job(given: Json, expected: Json):
     document = job(**given)
-    mutated = result(document, await ask("mutate", request(document)))
+    mutated = result(document, await ask("mutate", document))
     assert mutated["spec"] == {"image": "nginx:1.25"} | expected
     assert "finalizers" not in mutated["metadata"]
-    again = await ask("mutate", request(mutated))
+    again = await ask("mutate", mutated)
     assert not again.patch
 
 
@@ -92,13 +83,13 @@ async def test_defaults_of_a_job(given: Json, expected: Json):
 )
 async def test_finalizer_of_a_job(version: str, updating: bool, finalizers: list[str] | None):
     document = job(version)
-    mutated = result(document, await ask("mutate", request(document, document if updating else None)))
+    mutated = result(document, await ask("mutate", document, document if updating else None))
     assert mutated["metadata"].get("finalizers") == finalizers
 
 
 async def test_defaults_of_a_list():
     document = list_job()
-    mutated = result(document, await ask("mutate", request(document)))
+    mutated = result(document, await ask("mutate", document))
     expected = {key: value for key, value in DEFAULTS.items() if key != "imagePullPolicy"}
     assert mutated["spec"] == {"images": ["nginx:1.25"]} | expected
 
@@ -108,7 +99,7 @@ async def test_defaults_of_a_node_image():
         {"nginx": {"tags": [{"tag": "b", "createdAt": "2025-01-01T00:00:00Z"}, {"tag": "a", "pullPolicy": {}}]}},
         status={"desired": 2, "imageStatuses": {"nginx": {"tags": [{"tag": "b"}, {"tag": "a"}]}}},
     )
-    mutated = result(document, await ask("mutate", request(document)))
+    mutated = result(document, await ask("mutate", document))
     limits = {"timeoutSeconds": 600, "backoffLimit": 3}
     assert mutated["spec"]["images"]["nginx"]["tags"] == [
         {"tag": "a", "createdAt": "2026-01-01T00:00:00Z", "pullPolicy": limits},
@@ -176,8 +167,8 @@ SELECTION = [
 @pytest.mark.parametrize(("spec", "problem"), SELECTION)
 async def test_rules_of_both_kinds_of_jobs(spec: Json, problem: str):
     for answer in (
-        await ask("validate", request(job(**spec))),
-        await ask("validate", request(list_job(**spec))),
+        await ask("validate", job(**spec)),
+        await ask("validate", list_job(**spec)),
     ):
         assert answer.allowed == (not problem), answer.message
         assert answer.message.startswith(problem)
@@ -194,7 +185,7 @@ async def test_rules_of_both_kinds_of_jobs(spec: Json, problem: str):
     ],
 )
 async def test_image(image: str, problem: str):
-    answer = await ask("validate", request(job(image=image)))
+    answer = await ask("validate", job(image=image))
     assert (answer.allowed, answer.message[: len(problem)]) == (not problem, problem)
 
 
@@ -210,14 +201,14 @@ async def test_image(image: str, problem: str):
     ],
 )
 async def test_images_of_a_list(images: list[str], problem: str):
-    answer = await ask("validate", request(list_job(images=images)))
+    answer = await ask("validate", list_job(images=images))
     assert (answer.allowed, answer.message[: len(problem)]) == (not problem, problem)
 
 
 async def test_a_list_that_is_there_stays_writable_although_its_jobs_are_refused():
     document = list_job(completionPolicy={"type": "Always", "activeDeadlineSeconds": 5})
-    assert not (await ask("validate", request(document))).allowed
-    assert (await ask("validate", request(document, document))).allowed
+    assert not (await ask("validate", document)).allowed
+    assert (await ask("validate", document, document)).allowed
 
 
 @pytest.mark.parametrize(
@@ -230,11 +221,11 @@ async def test_a_list_that_is_there_stays_writable_although_its_jobs_are_refused
     ],
 )
 async def test_pull_secrets_are_immutable(old: list[str] | None, new: list[str] | None, allowed: bool):
-    answer = await ask("validate", request(job(pullSecrets=new or []), job(pullSecrets=old or [])))
+    answer = await ask("validate", job(pullSecrets=new or []), job(pullSecrets=old or []))
     assert answer.allowed == allowed
     if not allowed:
         assert (answer.code, answer.reason, answer.message) == (403, "Forbidden", "spec.pullSecrets is immutable")
-    assert (await ask("validate", request(list_job(pullSecrets=new or []), list_job()))).allowed
+    assert (await ask("validate", list_job(pullSecrets=new or []), list_job())).allowed
 
 
 @pytest.mark.parametrize(
@@ -247,9 +238,9 @@ async def test_pull_secrets_are_immutable(old: list[str] | None, new: list[str] 
 )
 async def test_gates(gates: str, node_images: str, jobs: str):
     for answer, gate in (
-        (await ask("validate", request(node_image({})), gates), node_images),
-        (await ask("validate", request(job(), job()), gates), jobs),
-        (await ask("validate", request(list_job()), gates), jobs),
+        (await ask("validate", node_image({}), gates=gates), node_images),
+        (await ask("validate", job(), job(), gates), jobs),
+        (await ask("validate", list_job(), gates=gates), jobs),
     ):
         assert answer.allowed == (not gate)
         if gate:
@@ -284,7 +275,7 @@ TAG = {"tag": "1", "createdAt": "2026-01-01T00:00:00Z", "pullPolicy": {"ttlSecon
     ],
 )
 async def test_rules_of_node_images(images: Json, problem: str):
-    answer = await ask("validate", request(node_image(images)))
+    answer = await ask("validate", node_image(images))
     assert answer.allowed == (not problem)
     assert answer.message.startswith(problem)
 
@@ -298,5 +289,5 @@ async def test_rules_of_node_images(images: Json, problem: str):
     ],
 )
 async def test_unreadable_objects_are_refused(document: Json):
-    answer = await ask("mutate", request(document))
+    answer = await ask("mutate", document)
     assert (answer.allowed, answer.code) == (False, 400)

@@ -10,7 +10,6 @@ import pytest
 from flotilla_common.api.admission.fields import Fault
 from flotilla_common.api.admission.review import Answer
 from flotilla_common.api.admission.tools import Verdict
-from flotilla_common.kube.interface import ApiError, Unreachable
 from tests.testkit.admission import KindAdmission, applied, written
 from tests.testkit.documents import Json
 from tests.unit.admission.test_advancedcronjob_defaults import BROADCAST, JOB, PULLS, cron_job
@@ -57,14 +56,6 @@ async def test_codes_of_refusals(document: Json) -> None:
     assert answer.message == f"{OWN_ENV.get(kind, ENV)}: Required value"
     undecodable = document | {"spec": document["spec"] | {"paused": "yes"}}
     assert (await Case().ask("validate", undecodable)).code == 400
-
-
-@pytest.mark.parametrize("document", DOCUMENTS)
-@pytest.mark.parametrize("failure", [ApiError(503, "x", "busy"), Unreachable("gone")], ids=lambda it: type(it).__name__)
-async def test_without_an_answer_nothing_is_admitted(failure: Exception, document: Json) -> None:
-    answer = await Case(failure).ask("validate", document)
-    assert (answer.allowed, answer.code) == (False, 500)
-    assert answer.message.startswith(f"cannot check the {document['kind']}: ")
 
 
 async def test_a_broadcast_job_is_judged_when_it_is_new_and_when_its_template_changes() -> None:

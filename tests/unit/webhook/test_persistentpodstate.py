@@ -6,14 +6,10 @@ import pytest
 
 from flotilla_common.api.admission.review import Answer
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
-from flotilla_common.api.resources import CONFIG_MAP
 from flotilla_common.kube.interface import ApiError
-from flotilla_webhook.kinds import kind_handlers
-from tests.testkit.admission import tools, written
-from tests.testkit.apiserver import FakeApi
+from tests.testkit.admission import KindAdmission, configure, written
 from tests.testkit.documents import Json
 
-PATH = "/validate-apps-kruise-io-persistentpodstate"
 NEITHER = "requiredPersistentTopology and preferredPersistentTopology cannot be empty at the same time"
 LISTED = '{"workloads":[{"Group":"apps.example.io","Version":"v1","Kind":"GameSet"}]}'
 
@@ -33,20 +29,18 @@ def state(name: str = "p", version: str = "v1beta1", to: Json | None = None, **s
     }
 
 
-class Case:
-    """A fake cluster with other objects in it, and a white list."""
+class Case(KindAdmission):
+    """Admission beside other objects, with a white list."""
 
     def __init__(self, *others: Json, white_list: str | None = None) -> None:
-        self.cluster = FakeApi()
+        super().__init__("persistentpodstate")
         for other in others:
             self.cluster.put(PERSISTENT_POD_STATE, other)
         if white_list is not None:
-            metadata = {"namespace": "kruise-system", "name": "kruise-configuration"}
-            data = {"PPS_Watch_Custom_Workload_WhiteList": white_list}
-            self.cluster.put(CONFIG_MAP, {"metadata": metadata, "data": data})
+            configure(self.cluster, PPS_Watch_Custom_Workload_WhiteList=white_list)
 
-    async def validate(self, document: Json | None, old: Json | None = None) -> Answer:
-        return await kind_handlers(tools(self.cluster))[PATH](written(document, old))
+    async def validated(self, document: Json | None, old: Json | None = None) -> Answer:
+        return await self.validate(written(document, old))
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
@@ -65,7 +59,7 @@ class Case:
     ],
 )
 async def test_accepted(version: str, spec: Json) -> None:
-    assert (await Case().validate(state(version=version, **spec))).allowed
+    assert (await Case().validated(state(version=version, **spec))).allowed
 
 
 FAULT_ROWS = [
@@ -90,13 +84,13 @@ FAULT_ROWS = [
 
 @pytest.mark.parametrize(("document", "expected"), FAULT_ROWS)
 async def test_faults(document: Json, expected: str) -> None:
-    answer = await Case().validate(document)
+    answer = await Case().validated(document)
     assert (answer.allowed, answer.code) == (False, 400)
     assert answer.message.endswith(expected)
 
 
 async def test_several_faults_are_one_message() -> None:
-    answer = await Case().validate(state(to=target(kind=""), requiredPersistentTopology=None))
+    answer = await Case().validated(state(to=target(kind=""), requiredPersistentTopology=None))
     assert answer.message.startswith("[spec.targetRef: Invalid value: ")
     assert ", spec: Invalid value: " in answer.message
 
@@ -116,11 +110,11 @@ async def test_several_faults_are_one_message() -> None:
 )
 async def test_supported_workloads(api_version: str, kind: str, allowed: bool) -> None:
     document = state(to=target(api_version, kind))
-    assert (await Case(white_list=LISTED).validate(document)).allowed == allowed
+    assert (await Case(white_list=LISTED).validated(document)).allowed == allowed
 
 
 async def test_a_list_that_cannot_be_read_refuses_everything() -> None:
-    answer = await Case(white_list="{").validate(state())
+    answer = await Case(white_list="{").validated(state())
     assert answer.code == 400
     assert answer.message.startswith(
         "Internal error: PPS_Watch_Custom_Workload_WhiteList of ConfigMap kruise-configuration cannot be read: "
@@ -130,7 +124,7 @@ async def test_a_list_that_cannot_be_read_refuses_everything() -> None:
 async def test_others_that_cannot_be_listed() -> None:
     case = Case()
     case.cluster.fail_lists = ApiError(503, "ServiceUnavailable", "busy")
-    answer = await case.validate(state())
+    answer = await case.validated(state())
     assert (answer.code, answer.message) == (400, "Internal error: busy")
 
 
@@ -142,10 +136,10 @@ async def test_others_that_cannot_be_listed() -> None:
 )
 async def test_the_target_stays(version: str, changed: Json) -> None:
     old = state(version=version)
-    answer = await Case(state()).validate(state(version=version, to=changed), old)
+    answer = await Case(state()).validated(state(version=version, to=changed), old)
     assert (answer.code, answer.message) == (400, "spec.targetRef: Forbidden: targetRef is immutable")
     more = [{"key": "cni.example.io/ip"}]
-    assert (await Case(state()).validate(state(version=version, persistentPodAnnotations=more), old)).allowed
+    assert (await Case(state()).validated(state(version=version, persistentPodAnnotations=more), old)).allowed
 
 
 @pytest.mark.parametrize(
@@ -160,7 +154,7 @@ async def test_the_target_stays(version: str, changed: Json) -> None:
 )
 async def test_a_workload_has_one(other: Json, refused: bool) -> None:
     many = [state(f"a{index}", to=target(name=f"a{index}")) for index in range(5)]
-    answer = await Case(*many, other).validate(state())
+    answer = await Case(*many, other).validated(state())
     assert answer.allowed == (not refused)
     if refused:
         assert answer.code == 400
@@ -173,4 +167,4 @@ async def test_a_workload_has_one(other: Json, refused: bool) -> None:
     ids=["no object", "no version", "unknown version", "wrong type", "a weight in a string"],
 )
 async def test_undecodable(document: Json | None) -> None:
-    assert (await Case().validate(document)).code == 400
+    assert (await Case().validated(document)).code == 400

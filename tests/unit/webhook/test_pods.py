@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.admission.review import ALLOWED, Named, Request
+from flotilla_common.api.admission.review import ALLOWED, Request
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
-from flotilla_common.api.resources import CONFIG_MAP, NODE
+from flotilla_common.api.resources import NODE
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import ApiError
 from flotilla_webhook.chain import readiness_step
@@ -14,7 +14,7 @@ from flotilla_webhook.pods.activation import ActiveRules
 from flotilla_webhook.pods.admission import PodAdmission
 from flotilla_webhook.pods.persistent import UNSEEN_SECONDS, PersistentStates
 from tests.support.fake_clock import FakeClock
-from tests.testkit.admission import applied
+from tests.testkit.admission import applied, configure, new_pod
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
 
@@ -53,19 +53,13 @@ class World:
         self.cluster.put(NODE, {"metadata": {"name": name, "labels": labels}})
 
     def configure(self, white_list: str) -> None:
-        metadata = {"name": "kruise-configuration", "namespace": "kruise-system"}
-        data = {"PPS_Watch_Custom_Workload_WhiteList": white_list}
-        self.cluster.put(CONFIG_MAP, {"metadata": metadata, "data": data})
+        configure(self.cluster, PPS_Watch_Custom_Workload_WhiteList=white_list)
 
     async def admit(self, document: Json) -> Json:
         """Return the pod as it is stored."""
-        answer = await self.pods.mutate(create(document))
+        answer = await self.pods.mutate(new_pod(document))
         assert answer.allowed, answer.message
         return applied(document, answer)
-
-
-def create(document: Json | None) -> Request:
-    return Request(uid="u", operation="CREATE", namespace="n", object=document, resource=Named(resource="pods"))
 
 
 def pod(name: str = "s-0", api: str = APPS, kind: str = "StatefulSet", **spec: Any) -> Json:
@@ -94,9 +88,9 @@ async def test_readiness_gate(held: Json, expected: list[Json]) -> None:
 
 async def test_other_pod_requests() -> None:
     world = World("KruisePodReadinessGate=true")
-    assert (await world.pods.mutate(create(None))).code == 400
+    assert (await world.pods.mutate(new_pod(None))).code == 400
     assert await world.pods.mutate(Request(uid="u", operation="UPDATE", object={}, old_object={})) == ALLOWED
-    assert await World().pods.mutate(create(pod())) == ALLOWED
+    assert await World().pods.mutate(new_pod(pod())) == ALLOWED
 
 
 # Step 6
@@ -190,7 +184,7 @@ async def test_kinds_that_administrators_name() -> None:
     world.configure(WHITE_LIST)
     assert "nodeSelector" in (await world.admit(pod(api=GAMES, kind="GameSet")))["spec"]
     world.configure("{")
-    assert (await world.pods.mutate(create(pod(api=GAMES, kind="GameSet")))).code == 500
+    assert (await world.pods.mutate(new_pod(pod(api=GAMES, kind="GameSet")))).code == 500
     assert await world.admit(pod()) == pod()  # pods of StatefulSets do not suffer from it
 
 

@@ -11,12 +11,11 @@ import random
 import msgspec
 import pytest
 
-from flotilla_common.api.admission.review import Answer, Named, Operation, Request
+from flotilla_common.api.admission.review import Answer, Operation
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.selectors import Selector
 from flotilla_common.gates import Gates
-from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.settings import Settings
 from flotilla_webhook.chain import Chain, chain_of
 from flotilla_webhook.server.http_server import _admit
@@ -24,7 +23,7 @@ from tests.support.dice import Dice
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 from tests.support.random_pods import random_pod
-from tests.testkit.admission import applied
+from tests.testkit.admission import applied, listed, new_pod
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
 from tests.unit.webhook.fakes import records
@@ -88,11 +87,9 @@ async def chain() -> Chain:
     cluster = FakeApi()
     made = chain_of(cluster.api, FakeBus(), FakeClock(), Dice(), Settings(), Gates.parse(""), records(cluster))
     (cache,) = (one for one in made.caches if one.resource == SIDECAR_SET)
-    await cache.listing()
     for name, (selector, spec) in SETS.items():
-        document = {"metadata": {"name": name, "resourceVersion": "1"}, "spec": {"selector": selector, **spec}}
-        await cache.listed(HeadMeta(name=name), msgspec.Raw(msgspec.json.encode(document)))
-    await cache.complete("1")
+        cluster.put(SIDECAR_SET, {"metadata": {"name": name}, "spec": {"selector": selector, **spec}})
+    await listed(cache, cluster, SIDECAR_SET)
     return made
 
 
@@ -178,7 +175,6 @@ SHAPES = [
 
 @pytest.mark.parametrize(("pod", "code"), SHAPES)
 async def test_what_no_apiserver_would_send(pod: Json, code: int) -> None:
-    request = Request(uid="u", operation="CREATE", namespace="n", object=pod, resource=Named(resource="pods"))
-    answer = await (await chain()).pods.mutate(request)
+    answer = await (await chain()).pods.mutate(new_pod(pod))
     assert answer.code in {code, 500}
     assert "panic" not in answer.message

@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.admission.review import Answer, Request
+from flotilla_common.api.admission.review import Answer
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.kinds import kind_handlers
-from tests.testkit.admission import applied, create, tools, update
-from tests.testkit.apiserver import FakeApi
+from tests.testkit.admission import KindAdmission, applied, create, update
 from tests.testkit.documents import Json
 
 UNREADY = "crr.apps.kruise.io/unready-acquired"
@@ -61,18 +59,13 @@ def request(*containers: str, version: str = "v1beta1", metadata: Json | None = 
     }
 
 
-class Case:
+class Case(KindAdmission):
     """Admission over a fake cluster with one node and one pod."""
 
     def __init__(self, pod: Json | None = None, gates: str = "", node: Json | None = None) -> None:
-        self.cluster = FakeApi()
+        super().__init__("containerrecreaterequest", gates=gates)
         self.cluster.put(NODE, {"metadata": {"name": "n"} | (node or {})})
         self.cluster.put(POD, copy.deepcopy(pod or POD_DOCUMENT))
-        self.gates = gates
-
-    async def mutate(self, request: Request) -> Answer:
-        handlers = kind_handlers(tools(self.cluster, self.gates))
-        return await handlers["/mutate-apps-kruise-io-containerrecreaterequest"](request)
 
     async def create(self, document: Json) -> Answer:
         return await self.mutate(create(document, "ns"))
@@ -228,13 +221,9 @@ async def test_the_sidecars_of_a_finished_job_pod_may_be_stopped():
 
 
 @pytest.mark.parametrize("failure", [ApiError(503, "ServiceUnavailable", "no quorum"), Unreachable("no quorum")])
-async def test_without_an_apiserver_nothing_is_admitted(failure: Exception, monkeypatch: pytest.MonkeyPatch):
+async def test_without_an_apiserver_nothing_is_admitted(failure: Exception):
     case = Case()
-
-    async def fail(*_: object) -> bytes:
-        raise failure
-
-    monkeypatch.setattr(case.cluster, "get", fail)
+    case.cluster.fail_gets = failure
     answer = await case.create(request("app"))
     assert (answer.code, answer.message) == (500, "failed to get Pod p: no quorum")
 

@@ -6,13 +6,9 @@ import pytest
 
 from flotilla_common.api.admission.review import Answer
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.kinds import kind_handlers
-from tests.testkit.admission import tools, written
-from tests.testkit.apiserver import FakeApi
+from tests.testkit.admission import KindAdmission, written
 from tests.testkit.documents import Json
 
-PATH = "/validate-apps-kruise-io-resourcedistribution"
-OLD_PATH = "/validate-apps-kruise-io-v1alpha1-resourcedistribution"
 VALUE = "c2VjcmV0LXZhbHVl"
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"k": VALUE}}
 LABEL = (
@@ -22,21 +18,15 @@ LABEL = (
 SELECTOR = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
 
 
-class Case:
+class Case(KindAdmission):
     """Admission over a fake cluster that answers dry runs with `refusal`."""
 
-    def __init__(self, gates: str = "", refusal: Exception | None = None) -> None:
-        self.cluster = FakeApi()
-        self._refusal = refusal
-        self.cluster.refuse = self._refuse
-        self._handlers = kind_handlers(tools(self.cluster, gates))
+    def __init__(self, gates: str = "", refusal: Exception | None = None, kind: str = "resourcedistribution") -> None:
+        super().__init__(kind, gates=gates)
+        self.cluster.refusal = refusal
 
-    def _refuse(self, document: Json) -> None:
-        if self._refusal is not None:
-            raise self._refusal
-
-    async def validate(self, document: Json, old: Json | None = None, path: str = PATH) -> Answer:
-        return await self._handlers[path](written(document, old, ""))
+    async def validated(self, document: Json, old: Json | None = None) -> Answer:
+        return await self.validate(written(document, old, ""))
 
 
 def distribution(resource: object = SECRET, version: str = "v1beta1", **targets: Any) -> Json:
@@ -56,26 +46,26 @@ async def test_the_resource_is_tried_in_the_systems_own_namespace() -> None:
     """Example 24: the namespace in the resource does not matter."""
     case = Case()
     elsewhere = SECRET | {"metadata": {"name": "s", "namespace": "z"}}
-    assert (await case.validate(distribution(elsewhere))).allowed
+    assert (await case.validated(distribution(elsewhere))).allowed
     assert case.cluster.sent == [SECRET | {"metadata": {"name": "s", "namespace": "kruise-system"}}]
     assert case.cluster.objects == {}
 
 
-@pytest.mark.parametrize("path", [PATH, OLD_PATH])
+@pytest.mark.parametrize("path", ["resourcedistribution", "v1alpha1-resourcedistribution"])
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
 async def test_both_versions_and_both_paths(version: str, path: str) -> None:
     selector = "namespaceLabelSelector" if version == "v1alpha1" else "namespaceSelector"
     targets = {"includedNamespaces": names("a", "kube-system"), selector: {"matchLabels": {"a": "b"}}}
-    assert (await Case().validate(distribution(version=version, **targets), path=path)).allowed
-    refused = await Case().validate(distribution(version=version, **{selector: SELECTOR}), path=path)
+    assert (await Case(kind=path).validated(distribution(version=version, **targets))).allowed
+    refused = await Case(kind=path).validated(distribution(version=version, **{selector: SELECTOR}))
     assert (refused.code, refused.message.partition(":")[0]) == (422, "spec.targets.namespaceSelector")
 
 
 async def test_example_28_without_the_gate() -> None:
     case = Case("ResourceDistributionGate=false")
-    answer = await case.validate(distribution())
+    answer = await case.validated(distribution())
     assert (answer.code, answer.message) == (403, "feature-gate ResourceDistributionGate is not enabled")
-    assert not (await case.validate(distribution(), distribution())).allowed
+    assert not (await case.validated(distribution(), distribution())).allowed
     assert case.cluster.sent == []
 
 
@@ -102,7 +92,7 @@ IMMUTABLE = "apiVersion, kind, metadata.name are immutable"
 )
 async def test_what_cannot_be_distributed(resource: object, message: str) -> None:
     case = Case()
-    answer = await case.validate(distribution(resource))
+    answer = await case.validated(distribution(resource))
     assert (answer.code, answer.message) == (422, message)
     assert case.cluster.sent == []
 
@@ -117,7 +107,7 @@ async def test_what_cannot_be_distributed(resource: object, message: str) -> Non
 )
 async def test_what_never_changes(changed: Json, shown: str) -> None:
     case = Case()
-    answer = await case.validate(distribution(SECRET | changed), distribution())
+    answer = await case.validated(distribution(SECRET | changed), distribution())
     assert (answer.code, answer.message) == (422, f'spec.resource: Invalid value: "{shown}": {IMMUTABLE}')
     assert case.cluster.sent == []
 
@@ -131,14 +121,14 @@ async def test_what_never_changes(changed: Json, shown: str) -> None:
 )
 async def test_what_may_change_is_tried_again(new: Json) -> None:
     case = Case()
-    assert (await case.validate(new, distribution())).allowed
+    assert (await case.validated(new, distribution())).allowed
     assert [document["data"] for document in case.cluster.sent] == [new["spec"]["resource"]["data"]]
 
 
 async def test_a_resource_that_stays_is_not_tried_again() -> None:
     case = Case(refusal=ApiError(403, "Forbidden", "no"))
     new, old = distribution(version="v1beta1", allNamespaces=True), distribution(version="v1alpha1")
-    assert (await case.validate(new, old)).allowed
+    assert (await case.validated(new, old)).allowed
     assert case.cluster.sent == []
 
 
@@ -162,7 +152,7 @@ async def test_a_resource_that_stays_is_not_tried_again() -> None:
     ],
 )
 async def test_what_the_apiserver_says_of_it(refusal: Exception, message: str) -> None:
-    answer = await Case(refusal=refusal).validate(distribution())
+    answer = await Case(refusal=refusal).validated(distribution())
     assert (answer.allowed, answer.message) == (not message, message)
     assert answer.code == (422 if message else 200)
 
@@ -201,26 +191,26 @@ async def test_what_the_apiserver_says_of_it(refusal: Exception, message: str) -
     ],
 )
 async def test_the_choice_of_namespaces(targets: Json, message: str) -> None:
-    answer = await Case().validate(distribution(**targets))
+    answer = await Case().validated(distribution(**targets))
     assert (answer.allowed, answer.message) == (not message, message)
 
 
 async def test_a_wrong_resource_hides_no_wrong_targets() -> None:
-    answer = await Case().validate(distribution(SECRET | {"kind": "Pod"}, includedNamespaces=names("")))
+    answer = await Case().validated(distribution(SECRET | {"kind": "Pod"}, includedNamespaces=names("")))
     assert answer.message.startswith("[spec.resource: ")
     assert ", spec.targets.includedNamespaces: " in answer.message
 
 
 async def test_a_version_that_nobody_serves() -> None:
-    assert (await Case().validate(distribution(version="v1"))).code == 400
+    assert (await Case().validated(distribution(version="v1"))).code == 400
 
 
 async def test_what_cannot_be_read() -> None:
-    assert (await Case().validate(distribution(allNamespaces="x"))).code == 400
+    assert (await Case().validated(distribution(allNamespaces="x"))).code == 400
 
 
 @pytest.mark.parametrize("resource", [SECRET, SECRET | {"kind": "Pod"}])
 async def test_no_refusal_tells_a_secret(resource: Json) -> None:
-    answer = await Case(refusal=ApiError(422, "Invalid", "no")).validate(distribution(resource))
+    answer = await Case(refusal=ApiError(422, "Invalid", "no")).validated(distribution(resource))
     assert not answer.allowed
     assert VALUE not in answer.message

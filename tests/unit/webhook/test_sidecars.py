@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_common.api.admission.review import ALLOWED, Named, Request
+from flotilla_common.api.admission.review import ALLOWED
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.podrules import PodRule, decoded
 from flotilla_common.api.resources import NAMESPACE, REVISION
@@ -19,7 +19,7 @@ from flotilla_webhook.pods.admission import PodAdmission
 from flotilla_webhook.pods.sidecars import UNSEEN_SECONDS, Sidecars
 from tests.support.dice import Dice
 from tests.support.fake_clock import FakeClock
-from tests.testkit.admission import applied
+from tests.testkit.admission import applied, listed, new_pod
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
 
@@ -64,19 +64,11 @@ class World:
 
     async def watch(self) -> None:
         """List everything as the watch does."""
-        await self.sidecars.cache.listing()
-        for (plural, _, name), document in self.cluster.objects.items():
-            if plural == SIDECAR_SET.plural:
-                item = msgspec.Raw(msgspec.json.encode(document))
-                await self.sidecars.cache.listed(HeadMeta(name=name), item)
-        await self.sidecars.cache.complete(str(self.cluster.version))
+        await listed(self.sidecars.cache, self.cluster, SIDECAR_SET)
 
     async def admit(self, document: Json | None = None, namespace: str = "golden") -> Json:
         document = document or pod()
-        request = Request(
-            uid="u", operation="CREATE", namespace=namespace, object=document, resource=Named(resource="pods")
-        )
-        answer = await self.pods.mutate(request)
+        answer = await self.pods.mutate(new_pod(document, namespace))
         if not answer.allowed:
             raise AssertionError(answer.message)
         return applied(document, answer)
@@ -360,5 +352,4 @@ async def test_without_the_gate_nothing_happens() -> None:
     assert await world.admit() == pod()
     _, stored = await world.pods.entries("")
     assert decoded(stored) == frozenset()
-    request = Request(uid="u", operation="CREATE", object=pod(), resource=Named(resource="pods"))
-    assert await world.pods.mutate(request) == ALLOWED
+    assert await world.pods.mutate(new_pod(pod(), "")) == ALLOWED

@@ -2,16 +2,15 @@
 
 from typing import Any
 
-import jsonpatch
 import pytest
 
 from flotilla_common.api.admission.fields import Fault
 from flotilla_common.api.admission.review import Answer
 from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
-from flotilla_common.api.resources import CONFIG_MAP, REVISION
+from flotilla_common.api.resources import REVISION
 from flotilla_common.kube.interface import ApiError, Unreachable
-from tests.testkit.admission import KindAdmission, applied, create, written
+from tests.testkit.admission import KindAdmission, applied, configure, create, written
 from tests.testkit.documents import Json
 
 LOG = {"name": "log", "image": "l:1"}
@@ -141,8 +140,7 @@ async def test_init_containers_alone_are_judged_beside_another_container() -> No
 
 async def test_only_what_is_new_is_judged() -> None:
     case, document = Case(verdict=Verdict([FAULT])), sidecarset()
-    defaults = [operation.document() for operation in (await case.mutation(document)).patch]
-    stored = jsonpatch.apply_patch(document, defaults)
+    stored = applied(document, await case.mutation(document))
     changed = stored | {"spec": stored["spec"] | {"updateStrategy": {"type": "NotUpdate"}}}
     assert (await case.validation(changed, stored)).allowed
     assert not case.templates
@@ -228,7 +226,5 @@ LISTED = '{"rules":[{"allowedAnnotationKeyExprs":["^mesh$"]}]}'
 async def test_annotations_need_a_white_list(gates: str, white_list: str | None, allowed: bool) -> None:
     case = Case(gates=gates)
     if white_list is not None:
-        metadata = {"namespace": "kruise-system", "name": "kruise-configuration"}
-        data = {"SidecarSet_PatchPodMetadata_WhiteList": white_list}
-        case.cluster.put(CONFIG_MAP, {"metadata": metadata, "data": data})
+        configure(case.cluster, SidecarSet_PatchPodMetadata_WhiteList=white_list)
     assert (await case.validation(sidecarset(**PATCHED))).allowed == allowed

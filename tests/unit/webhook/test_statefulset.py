@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.admission.fields import Fault
 from flotilla_common.api.admission.review import Request
-from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.api.resources import STORAGE_CLASS
-from flotilla_common.kube.interface import ApiError, Unreachable
-from tests.testkit.admission import KindAdmission, applied, create, update
+from flotilla_common.kube.interface import ApiError
+from tests.testkit.admission import KindAdmission, update
 from tests.testkit.documents import Json
+from tests.unit.webhook.workloads import statefulset
 
-TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 RESIZE = "StatefulSetAutoResizePVCGate=true"
 GROWING = {"type": "OnPodRollingUpdate"}
 DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
@@ -24,106 +22,18 @@ DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
 class Case(KindAdmission):
     """Admission of StatefulSets."""
 
-    def __init__(self, gates: str = "", verdict: Verdict | Exception | None = None) -> None:
-        super().__init__("statefulset", gates=gates, verdict=verdict)
+    def __init__(self, gates: str = "") -> None:
+        super().__init__("statefulset", gates=gates)
 
     def storage(self, name: str, made: str = "2026-01-01T00:00:00Z", *, annotations: Json, **fields: Any) -> None:
         metadata = {"name": name, "creationTimestamp": made, "annotations": annotations}
         self.cluster.put(STORAGE_CLASS, {"metadata": metadata} | fields)
 
 
-def statefulset(version: str = "v1beta1", name: str = "web", **spec: Any) -> Json:
-    given = {"selector": {"matchLabels": {"app": "a"}}, "template": TEMPLATE, "podManagementPolicy": "Parallel"}
-    strategy = {"type": "OnDelete"}
-    metadata = {"name": name, "namespace": "n", "uid": "1"}
-    return {
-        "apiVersion": f"apps.kruise.io/{version}",
-        "kind": "StatefulSet",
-        "metadata": metadata,
-        "spec": given | {"updateStrategy": strategy} | spec,
-    }
-
-
 def claim(name: str = "data", size: str = "1Gi", modes: list[str] | None = None, **spec: Any) -> Json:
     resources = {"requests": {"storage": size}}
     given = {"accessModes": modes or ["ReadWriteOnce"], "resources": resources}
     return {"metadata": {"name": name}, "spec": given | spec}
-
-
-@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
-async def test_mutation_is_a_patch_and_then_nothing(version: str) -> None:
-    case, document = Case(), statefulset(version)
-    answer = await case.mutate(create(document))
-    stored = applied(document, answer)
-    assert stored["spec"]["replicas"] == 1
-    assert stored["metadata"] == document["metadata"]
-    assert not (await case.mutate(update(stored, stored))).patch
-    assert (await case.validate(create(stored))).allowed
-
-
-@pytest.mark.parametrize(
-    "document",
-    [None, {}, {"apiVersion": "apps/v1"}, statefulset(replicas="two")],
-    ids=["no object", "no version", "the built-in kind", "wrong type"],
-)
-async def test_undecodable(document: Json | None) -> None:
-    assert (await Case().mutate(create(document))).code == 400
-    assert (await Case().validate(create(document))).code == 400
-
-
-async def test_faults_of_all_sources_in_one_answer() -> None:
-    case = Case(verdict=Verdict([Fault("spec.template.spec.x", "Required value")]))
-    answer = await case.validate(create(statefulset(replicas=-1, volumeClaimTemplates=[{}])))
-    assert (answer.allowed, answer.code) == (False, 422)
-    assert answer.message == (
-        "[spec.replicas: Invalid value: -1: must be greater than or equal to 0, spec.template.spec.x: Required value, "
-        "spec.volumeClaimTemplates[0].metadata.name: Required value: it is the name of the pods' volume]"
-    )
-
-
-@pytest.mark.parametrize("failure", [ApiError(503, "x", "busy"), Unreachable("gone")], ids=lambda it: type(it).__name__)
-async def test_without_an_answer_nothing_is_admitted(failure: Exception) -> None:
-    answer = await Case(verdict=failure).validate(create(statefulset()))
-    assert (answer.allowed, answer.code) == (False, 500)
-    assert answer.message.startswith("cannot check the StatefulSet: ")
-
-
-async def test_only_changed_templates_are_validated() -> None:
-    case = Case()
-    assert (await case.validate(update(statefulset(replicas=5), statefulset()))).allowed
-    assert case.asked == 0
-    assert (await case.validate(update(statefulset(volumeClaimTemplates=[claim()]), statefulset()))).allowed
-    assert case.asked == 1
-
-
-TOO_LONG = (
-    "metadata.name has 53 characters: with more than 52 the pods' label controller-revision-hash gets too long, and "
-    "they cannot be created"
-)
-
-
-@pytest.mark.parametrize(
-    ("name", "dropped", "expected"),
-    [
-        pytest.param("a" * 52, [], [], id="nothing to say"),
-        pytest.param(
-            "web", ["spec.template.x"], ['unknown field "spec.template.x": pods will not have it'], id="unknown field"
-        ),
-        pytest.param(
-            "a" * 53,
-            [],
-            [
-                TOO_LONG,
-            ],
-            id="a long name",
-        ),
-    ],
-)
-async def test_warnings(name: str, dropped: list[str], expected: list[str]) -> None:
-    answer = await Case(verdict=Verdict(dropped=dropped)).validate(create(statefulset(name=name)))
-    assert (answer.allowed, answer.warnings) == (True, expected)
-    again = statefulset(name=name)
-    assert (await Case().validate(update(again, again))).warnings == []
 
 
 @pytest.mark.parametrize(
@@ -138,7 +48,7 @@ async def test_warnings(name: str, dropped: list[str], expected: list[str]) -> N
 async def test_deletion_protection(label: str, replicas: int, code: int, message: str) -> None:
     document = statefulset(replicas=replicas)
     document["metadata"]["labels"] = {"policy.kruise.io/delete-protection": label}
-    deletion = Request(uid="u", operation="DELETE", namespace="n", name="web", old_object=document)
+    deletion = Request(uid="u", operation="DELETE", namespace="n", name="s", old_object=document)
     answer = await Case("ResourcesDeletionProtection=true").validate(deletion)
     assert (answer.code, answer.message.endswith(message)) == (code, True)
     assert (await Case("ResourcesDeletionProtection=false").validate(deletion)).allowed

@@ -1,8 +1,7 @@
 """Workloads of kinds that administrators name, as the controller sees them (workloadspread.md §3, §8.1)."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,13 +10,14 @@ from flotilla_common.api.core import ConfigMap, Pod
 from flotilla_common.api.kinds.workloadspread.types import WorkloadSpread
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.keystate import Memory
-from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
+from flotilla_common.kube.interface import ApiError
 from flotilla_topology.workloadspread.controller import CONTROLLER, PODS, SPREADS, Options
 from flotilla_topology.workloadspread.custom import CONFIGURATIONS
 from flotilla_topology.workloadspread.plan import plan
 from flotilla_topology.workloadspread.snapshot import WorkloadSpreadSnapshot
 from tests.support.controller_context import TURNS, FakeContext
-from tests.testkit.documents import Json
+from tests.testkit.apiserver import FakeApi
+from tests.testkit.documents import Json, metadata, owner
 from tests.unit.workloadspread.build import NOW, pod, read, spread, subset
 
 ENTRY = {"group": "train.io", "version": "v1", "kind": "TrainJob", "replicasPath": "spec.worker.replicas"}
@@ -27,55 +27,27 @@ SERVED = [
 ]
 
 
-class Apiserver:
-    """Serves one TrainJob."""
+TRAIN_JOBS = Resource("train.io", "v1", "trainjobs", "TrainJob")
 
-    def __init__(self, *, listed: bool = True, scaled: bool = True) -> None:
-        self.served = SERVED if scaled else SERVED[:1]
-        self.listed = listed
-        self.selector = ""
-        self.version = 5
-        self.document: Json = {"spec": {"worker": {"replicas": 4}}}
-        self.events: asyncio.Queue[WatchEvent] = asyncio.Queue()
-        self.scales_read = 0
 
-    def encoded(self) -> bytes:
-        metadata = {"name": "net", "namespace": "ns", "uid": "u-net", "resourceVersion": str(self.version)}
-        return msgspec.json.encode({"metadata": metadata} | self.document)
-
-    def change(self, **document: Any) -> None:
-        self.version += 1
-        self.document |= document
-        self.events.put_nowait(WatchEvent("MODIFIED", msgspec.Raw(self.encoded())))
-
-    async def raw(self, method: str, path: str) -> bytes:
-        return msgspec.json.encode({"resources": self.served})
-
-    async def get(self, resource: Resource, namespace: str, name: str, subresource: str = "") -> bytes:
-        if subresource == "scale":
-            self.scales_read += 1
-            return msgspec.json.encode({"status": {"selector": self.selector}})
-        return self.encoded()
-
-    async def list(self, *_: Any, **__: Any) -> Page:
-        if not self.listed:
-            raise ApiError(403, "Forbidden", "may not list")
-        return Page([msgspec.Raw(self.encoded())], str(self.version))
-
-    async def watch(self, *_: Any, **__: Any) -> AsyncIterator[WatchEvent]:
-        while True:
-            yield await self.events.get()
+def apiserver(*, listed: bool = True, scaled: bool = True) -> FakeApi:
+    """Return an apiserver with one TrainJob."""
+    made = FakeApi(errors={} if listed else {"trainjobs": ApiError(403, "Forbidden", "may not list")}, version=4)
+    made.serve("train.io/v1", *(SERVED if scaled else SERVED[:1]))
+    made.put(TRAIN_JOBS, {"metadata": metadata("net", "ns", uid="u-net"), "spec": {"worker": {"replicas": 4}}})
+    made.scales["net"] = {"status": {"selector": ""}}
+    return made
 
 
 class World:
     """A WorkloadSpread about a TrainJob, and its gatherer."""
 
-    def __init__(self, server: Apiserver | None = None, *entries: Json, **target_filter: Any) -> None:
-        self.server = server or Apiserver()
+    def __init__(self, server: FakeApi | None = None, *entries: Json, **target_filter: Any) -> None:
+        self.server = server or apiserver()
         self.context = FakeContext()
         self.tasks: list[asyncio.Future[None]] = []
         self.configuration = 0
-        self.context.api = cast("Api", self.server)
+        self.context.api = self.server.api
         self.gatherer = self.context.build(CONTROLLER, Options())
         document = spread(subset("a", "50%"), subset("b"))
         document["spec"]["targetRef"] = {"apiVersion": "train.io/v1", "kind": "TrainJob", "name": "net"}
@@ -87,12 +59,13 @@ class World:
     def configure(self, *entries: Json) -> None:
         data = {"WorkloadSpread_Watch_Custom_Workload_WhiteList": msgspec.json.encode({"workloads": entries}).decode()}
         self.configuration += 1
-        metadata = {
-            "name": "kruise-configuration",
-            "namespace": "kruise-system",
-            "resourceVersion": str(self.configuration),
-        }
-        self.context.put(CONFIGURATIONS, read({"metadata": metadata | {"uid": "u"}, "data": data}, ConfigMap))
+        meta = metadata("kruise-configuration", "kruise-system", uid="u", version=self.configuration)
+        self.context.put(CONFIGURATIONS, read({"metadata": meta, "data": data}, ConfigMap))
+
+    def change(self, **document: Any) -> None:
+        """Change the TrainJob."""
+        changed = self.server.put(TRAIN_JOBS, self.server.named(TRAIN_JOBS, "ns", "net") | document)
+        self.server.send(TRAIN_JOBS, "MODIFIED", changed)
 
     def put(self, *pods: Json) -> None:
         self.context.put(PODS, *(read(one, Pod) for one in pods))
@@ -115,13 +88,12 @@ class World:
 
 def owned(name: str, kind: str = "TrainJob", uid: str = "u-net", subset: str | None = None, **labels: str) -> Json:
     api_version = "train.io/v1" if kind.startswith("Train") else "apps/v1"
-    owner = {"apiVersion": api_version, "kind": kind, "name": "net", "uid": uid, "controller": True}
-    return pod(name, subset, ownerReferences=[owner], labels=labels)
+    return pod(name, subset, ownerReferences=[owner(kind, "net", uid, api_version)], labels=labels)
 
 
 @pytest.mark.parametrize("listed", [True, False], ids=["listed and watched", "may only be read"])
 async def test_the_workload_and_its_own_pods(listed: bool) -> None:
-    world = World(Apiserver(listed=listed))
+    world = World(apiserver(listed=listed))
     world.put(owned("p"), owned("other", uid="u-other"))
     assert "or it is being looked up" in world.snapshot().unfollowed
     await world.work()
@@ -148,12 +120,12 @@ async def test_a_kind_that_nobody_names_is_said() -> None:
 
 
 async def test_the_list_is_read_anew() -> None:
-    world = World(Apiserver(scaled=False))
+    world = World(apiserver(scaled=False))
     await world.work()
     world.context.woken.clear()
     world.configure(ENTRY | {"replicasPath": "spec.total"})
     assert world.context.woken == [("ns", "ws")]
-    world.server.change(spec={"total": 9})
+    world.change(spec={"total": 9})
     await world.work()
     target = world.snapshot().target
     assert target is not None
@@ -175,7 +147,7 @@ async def test_the_list_is_read_anew() -> None:
     ],
 )
 async def test_how_many_pods_there_are_to_be(entry: Json, target_filter: Json, expected: int | str) -> None:
-    world = World(Apiserver(scaled=False), entry, **target_filter)
+    world = World(apiserver(scaled=False), entry, **target_filter)
     await world.work()
     found = world.snapshot()
     assert (found.unreadable or (found.target is not None and found.target.replicas)) == expected
@@ -185,17 +157,17 @@ async def test_only_a_change_of_that_number_matters() -> None:
     world = World()
     await world.work()
     world.context.replanned.clear()
-    world.server.change(spec={"worker": {"replicas": 4}, "image": "new"}, status={"active": 1})
+    world.change(spec={"worker": {"replicas": 4}, "image": "new"}, status={"active": 1})
     await world.work()
     assert world.context.replanned == []
-    world.server.change(spec={"worker": {"replicas": 5}})
+    world.change(spec={"worker": {"replicas": 5}})
     await world.work()
     assert world.context.replanned == [("ns", "ws")]
 
 
 async def test_pods_that_it_selects_count_where_it_owns_none() -> None:
     world = World()
-    world.server.selector = "job=net"
+    world.server.scales["net"] = {"status": {"selector": "job=net"}}
     world.put(owned("p", uid="u-operator", job="net"), owned("q", uid="u-operator", job="other"))
     await world.work()
     assert "reading the pod selector of net" in world.snapshot().unfollowed
@@ -208,7 +180,7 @@ async def test_pods_that_it_selects_count_where_it_owns_none() -> None:
 @pytest.mark.parametrize("selector", ["", "no selector!"])
 async def test_one_that_selects_nothing(selector: str) -> None:
     world = World()
-    world.server.selector = selector
+    world.server.scales["net"] = {"status": {"selector": selector}}
     world.put(owned("p", uid="u-operator", job="net"))
     await world.work()
     assert world.snapshot().unfollowed
@@ -217,14 +189,14 @@ async def test_one_that_selects_nothing(selector: str) -> None:
 
 
 async def test_without_a_scale_nothing_is_asked() -> None:
-    world = World(Apiserver(scaled=False))
+    world = World(apiserver(scaled=False))
     await world.work()
-    assert (world.names(), world.server.scales_read) == ([], 0)
+    assert (world.names(), world.server.gets) == ([], [])
 
 
 async def test_pods_of_what_is_below_count_by_their_mark() -> None:
     between = [{"group": "train.io", "version": "v1", "kind": "TrainGroup"}]
-    world = World(Apiserver(scaled=False), ENTRY | {"subResources": between})
+    world = World(apiserver(scaled=False), ENTRY | {"subResources": between})
     world.put(
         owned("p", "TrainGroup", "u-group", "a"),
         owned("q", "TrainGroup", "u-group"),
@@ -248,7 +220,7 @@ async def test_pods_of_the_workload_wake_its_workload_spread() -> None:
 async def test_a_workload_that_is_not_there() -> None:
     world = World()
     await world.work()
-    world.server.events.put_nowait(WatchEvent("DELETED", msgspec.Raw(world.server.encoded())))
+    world.server.send(TRAIN_JOBS, "DELETED", world.server.named(TRAIN_JOBS, "ns", "net"))
     await world.work()
     found = world.snapshot()
     assert (found.target, found.unfollowed, found.unreadable) == (None, "", "")

@@ -13,6 +13,7 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import CONFIG_MAP, JOB, POD, Resource
 from flotilla_common.control.plan import Json
 from flotilla_common.kube.interface import Api, ApiError, WatchEvent
+from tests.testkit.documents import typed
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -189,12 +190,7 @@ def pod(name: str, *, node: str = "", **metadata: Any) -> Json:
 def job(name: str, *, policy: str = "Never") -> Json:
     """Return a suspended Job."""
     template = {"spec": {"containers": [{"name": "main", "image": "busybox:1"}], "restartPolicy": policy}}
-    return {
-        "apiVersion": JOB.api_version,
-        "kind": JOB.kind,
-        "metadata": {"name": name},
-        "spec": {"suspend": True, "template": template},
-    }
+    return typed(JOB, name, spec={"suspend": True, "template": template})
 
 
 def cloneset(name: str, *, spec: Json | None = None, **metadata: Any) -> Json:
