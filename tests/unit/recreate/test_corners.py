@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from flotilla_common.api.documents import merge
-from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST, ContainerRecreateRequest
 from flotilla_common.node.reports import RecreateReport
 from flotilla_jobs.containerrecreate.merge import merged
 from flotilla_jobs.containerrecreate.snapshot import pod_uid
@@ -50,7 +50,7 @@ def test_the_request_that_is_waited_for_is_named():
 
 def test_the_unready_grace_period_is_the_cause_of_its_write():
     world = World(request_document("app", strategy={"unreadyGracePeriodSeconds": 10}))
-    world.put("containerrecreaterequests", merge(world.request(), {"status": {"phase": "Recreating"}}))
+    world.put(RECREATE_REQUEST, merge(world.request(), {"status": {"phase": "Recreating"}}))
     causes = world.passes()
     assert causes == ["request unready grace period", "pod unready grace period", "request unready grace period"]
 
@@ -73,7 +73,7 @@ def test_what_comes_late_is_written_although_the_request_waits_for_its_deletion(
 def test_a_request_that_is_being_deleted_is_not_deleted_once_more():
     world = World(request_document("app", ttlSecondsAfterFinished=60))
     over(world)
-    world.put("containerrecreaterequests", merge(world.request(), {"metadata": {"finalizers": ["example.com/held"]}}))
+    world.put(RECREATE_REQUEST, merge(world.request(), {"metadata": {"finalizers": ["example.com/held"]}}))
     world.delete_request()
     assert "delete" not in world.passes(120)
     assert world.codes() == ["Deleting"]

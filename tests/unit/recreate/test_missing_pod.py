@@ -1,5 +1,6 @@
 """A pod that the mirror lacks is read from the apiserver before its request ends."""
 
+from flotilla_common.api.resources import POD
 from tests.unit.recreate.world import World, request_document
 
 
@@ -21,5 +22,5 @@ def test_a_pod_that_is_held_is_not_left_behind_because_the_mirror_lacks_it():
     world.context.gone = False
     assert world.passes() == []
     world.pods._absent.clear()
-    world.put("pods", pod)
+    world.put(POD, pod)
     assert world.passes() == ["pod unready grace period is over", "request release the request"]

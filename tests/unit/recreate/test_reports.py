@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST, ContainerRecreateRequest
 from flotilla_common.api.resources import Resource
 from flotilla_common.control import report_buffer
 from flotilla_common.control.report_buffer import ReportBuffer
@@ -41,7 +41,7 @@ class Replica:
         if self.trouble:
             raise self.trouble
         if self.unseen:
-            self.world.put("containerrecreaterequests", self.unseen)
+            self.world.put(RECREATE_REQUEST, self.unseen)
         return None
 
     async def hear(self, report: RecreateReport = REPORT, sender: Sender = HERE) -> "asyncio.Task[Answer | None]":
@@ -103,7 +103,7 @@ async def test_another_replica_answers(replica: Replica):
 async def test_a_shard_that_is_lost_meanwhile(replica: Replica):
     answer = await replica.hear()
     replica.context.mine = False
-    replica.world.put("containerrecreaterequests", replica.world.request())
+    replica.world.put(RECREATE_REQUEST, replica.world.request())
     assert await answer is None
 
 
@@ -165,7 +165,7 @@ async def test_a_report_about_an_earlier_namesake_is_not_planned_with(replica: R
     answer = await replica.hear()
     namesake = request_document("app")
     namesake["metadata"]["uid"] = "uid-2"
-    replica.world.put("containerrecreaterequests", namesake)
+    replica.world.put(RECREATE_REQUEST, namesake)
     held = replica.world.requests.get("ns", "r")
     assert isinstance(held, ContainerRecreateRequest)
     assert replica.report_buffer.latest(held) is None

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from flotilla_common.api.documents import merge
-from flotilla_common.api.kinds.containerrecreaterequest.types import RecreateState
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST, RecreateState
+from flotilla_common.api.resources import POD
 from flotilla_jobs.containerrecreate.merge import ENDED
 from tests.unit.recreate.world import ACTIVE, FINALIZER, START, World, pod_document, request_document, stamp, state
 
@@ -257,7 +258,7 @@ def test_17_the_pod_is_deleted(how: str):
     if how == "gone":
         world.delete_pod()
     else:
-        world.put("pods", merge(world.pod, {"metadata": {"deletionTimestamp": stamp(world.now)}}))
+        world.put(POD, merge(world.pod, {"metadata": {"deletionTimestamp": stamp(world.now)}}))
     world.passes(1)
     assert (world.status()["phase"], world.status()["message"]) == ("Completed", "pod has gone")
     assert states(world) == [("app", "Failed", False), ("side", "Failed", False)]
@@ -268,7 +269,7 @@ def test_17_the_pod_is_deleted(how: str):
 def test_18_a_namesake_of_the_pod():
     world = taken_up("app", strategy={"unreadyGracePeriodSeconds": 0})
     world.delete_pod()
-    world.put("pods", pod_document(uid="p2"))
+    world.put(POD, pod_document(uid="p2"))
     before = world.pod
     world.passes(1)
     assert world.status()["message"] == "pod has gone"
@@ -375,7 +376,7 @@ def test_28_no_runtime():
 
 def test_what_a_kill_came_to_is_noted_even_while_the_request_is_being_deleted():
     world = taken_up("app")
-    world.put("containerrecreaterequests", merge(world.request(), {"metadata": {"finalizers": ["example.com/mine"]}}))
+    world.put(RECREATE_REQUEST, merge(world.request(), {"metadata": {"finalizers": ["example.com/mine"]}}))
     world.delete_request()
     world.report(state("app", "Recreating", killed=True), phase="Recreating")
     assert states(world) == [("app", "Recreating", True)]

@@ -21,7 +21,7 @@ from tests.support import fake_clock
 from tests.support.controller_context import FakeContext
 from tests.testkit import pods as pods_of
 from tests.testkit.cluster import Cluster
-from tests.testkit.documents import Json, conditions
+from tests.testkit.documents import Json, conditions, metadata
 from tests.testkit.pods import container
 
 START = datetime(2026, 3, 1, 8, 0, 0, tzinfo=UTC)
@@ -60,14 +60,14 @@ def request_document(*containers: str, name: str = "r", strategy: Json | None = 
     contexts = {"app": "containerd://c1", "side": "containerd://c2"}
     labels = {"pod-uid": "p1", "node-name": "n", "active": "true"}
     return {
-        "metadata": {
-            "name": name,
-            "namespace": "ns",
-            "uid": f"uid-{name}",
-            "resourceVersion": "2",
-            "creationTimestamp": stamp(START),
-            "labels": {f"crr.apps.kruise.io/{key}": value for key, value in labels.items()},
-        },
+        "metadata": metadata(
+            name,
+            "ns",
+            uid=f"uid-{name}",
+            version=2,
+            created=stamp(START),
+            labels={f"crr.apps.kruise.io/{key}": value for key, value in labels.items()},
+        ),
         "spec": {
             "podName": "p",
             "containers": [
@@ -91,12 +91,9 @@ class World(Cluster):
         self.log: list[str] = []
         self.last = Plan()
         if heard_of_pod:
-            self.put("pods", pod or pod_document())
+            self.put(POD, pod or pod_document())
         for request in requests:
-            self.put("containerrecreaterequests", request)
-
-    def put(self, plural: str, document: Json) -> None:
-        self.objects.put(POD if plural == POD.plural else RECREATE_REQUEST, document)
+            self.put(RECREATE_REQUEST, request)
 
     @property
     def pod(self) -> Json:
@@ -142,10 +139,7 @@ class World(Cluster):
         del self.context.reports[name]
 
     def write(self, action: Action) -> Write:
-        held = self.held(action.resource, action.name)["metadata"]
         assert not isinstance(action, Create)
-        assert action.uid in ("", held["uid"])
-        assert action.resource_version in ("", held["resourceVersion"]), "written on an older version"
         kind = action.resource.kind.removeprefix("ContainerRecreate").lower()
         self.log.append("delete" if isinstance(action, Delete) else f"{kind} {action.cause}")
         return super().write(action)
@@ -154,22 +148,20 @@ class World(Cluster):
         """Run a new container as the kubelet does."""
         new = status_of(name, identity, restarts, ready=ready, since=stamp(self.now))
         others = [one for one in self.pod["status"]["containerStatuses"] if one["name"] != name]
-        self.put("pods", merge(self.pod, {"status": {"containerStatuses": [new, *others]}}))
+        self.put(POD, merge(self.pod, {"status": {"containerStatuses": [new, *others]}}))
 
     def stop(self, name: str) -> None:
         """Let the container exit, which is not running again yet."""
         statuses = self.pod["status"]["containerStatuses"]
         changed = [one | {"ready": False, "state": {"waiting": {}}} if one["name"] == name else one for one in statuses]
-        self.put("pods", merge(self.pod, {"status": {"containerStatuses": changed}}))
+        self.put(POD, merge(self.pod, {"status": {"containerStatuses": changed}}))
 
     def delete_pod(self) -> None:
         self.vanish(POD, "p")
 
     def delete_request(self, name: str = "r") -> None:
         """Delete the request as a user does; finalizers hold it."""
-        self.put(
-            "containerrecreaterequests", merge(self.request(name), {"metadata": {"deletionTimestamp": stamp(self.now)}})
-        )
+        self.edit(RECREATE_REQUEST, name, {"metadata": {"deletionTimestamp": stamp(self.now)}})
 
 
 def state(name: str, phase: str, message: str = "", *, killed: bool = False) -> RecreateState:

@@ -4,10 +4,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
-
 from flotilla_common.api.core import ControllerRevision, Pod
-from flotilla_common.api.documents import is_object
+from flotilla_common.api.documents import merge
 from flotilla_common.api.kinds.uniteddeployment.types import UnitedDeployment
 from flotilla_common.api.workload import Workload
 from flotilla_common.control.plan import Create, Delete, Patch, Plan
@@ -56,24 +54,19 @@ class World:
         """Return the snapshot that the planner gets."""
         kinds = {one["kind"] for one in self.workloads}
         return UnitedDeploymentSnapshot(
-            owner=msgspec.convert(self.raw(self.owner, UnitedDeployment), UnitedDeployment),
+            owner=decoded(self.owner, UnitedDeployment),
             workloads={
-                name: [self.raw(one, Workload) for one in self.workloads if one["kind"] == name] for name in kinds
+                name: [decoded(one, Workload) for one in self.workloads if one["kind"] == name] for name in kinds
             },
             pods={one["metadata"]["uid"]: self.pods_of(one) for one in self.workloads},
             taken_names={one["metadata"]["name"] for one in self.workloads},
-            revisions=[self.raw(one, ControllerRevision) for one in self.revisions],
+            revisions=[decoded(one, ControllerRevision) for one in self.revisions],
         )
-
-    @staticmethod
-    def raw(document: Json, kind: type[Any]) -> Any:
-        """Return the document as an object of the type."""
-        return decoded(document, kind)
 
     def pods_of(self, workload: Json) -> list[Pod]:
         """Return the pods of a workload."""
         mine = workload["metadata"]["labels"][SUBSET]
-        return [self.raw(pod, Pod) for pod in self.pods if pod["metadata"]["labels"][SUBSET] == mine]
+        return [decoded(pod, Pod) for pod in self.pods if pod["metadata"]["labels"][SUBSET] == mine]
 
     def plan(self) -> Plan:
         """Plan a pass."""
@@ -157,21 +150,10 @@ class World:
 
     def _patch(self, document: Json, patch: Json) -> None:
         self.version += 1
-        _merge(document, patch)
+        after = merge(document, patch)
+        document.clear()
+        document.update(after)
         document["metadata"]["resourceVersion"] = str(self.version)
-
-
-def _merge(document: Json, patch: Json) -> None:
-    """Apply a merge patch in place."""
-    for key, value in patch.items():
-        if value is None:
-            document.pop(key, None)
-        elif is_object(value):
-            held = document.get(key)
-            document[key] = held if is_object(held) else {}
-            _merge(document[key], value)
-        else:
-            document[key] = value
 
 
 def template(image: str) -> Json:
