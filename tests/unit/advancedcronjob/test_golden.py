@@ -8,7 +8,7 @@ from flotilla_common.control.plan import Create, Plan
 from flotilla_jobs.advancedcronjob.plan import plan
 from flotilla_jobs.advancedcronjob.snapshot import AdvancedCronJobSnapshot
 from tests.testkit.documents import Json, decoded
-from tests.unit.workload.openkruise import documents
+from tests.unit.workload.openkruise import documents, stored
 
 
 def planned(document: Json, now: datetime) -> Plan:
@@ -21,13 +21,8 @@ def planned(document: Json, now: datetime) -> Plan:
     return plan(snapshot, now)
 
 
-def stored() -> Json:
-    (found,) = documents("advancedcronjobs")
-    return found
-
-
 def test_what_was_run_is_not_run_again():
-    result = planned(stored(), datetime(2026, 11, 23, 7, 11, 30, tzinfo=UTC))
+    result = planned(stored("advancedcronjobs"), datetime(2026, 11, 23, 7, 11, 30, tzinfo=UTC))
     assert result.stages == ()
     assert result.events == ()
     assert [reason.message for reason in result.reasons] == [
@@ -36,18 +31,18 @@ def test_what_was_run_is_not_run_again():
 
 
 def test_not_even_when_its_status_is_lost():
-    result = planned({**stored(), "status": {}}, datetime(2026, 11, 23, 7, 11, 30, tzinfo=UTC))
+    result = planned({**stored("advancedcronjobs"), "status": {}}, datetime(2026, 11, 23, 7, 11, 30, tzinfo=UTC))
     ((status,),) = result.stages[0].chains
-    assert getattr(status, "body", {}) == {"status": stored()["status"]}
+    assert getattr(status, "body", {}) == {"status": stored("advancedcronjobs")["status"]}
     assert len(result.stages) == 1
 
 
 def test_the_next_run_looks_like_those_before():
-    result = planned(stored(), datetime(2026, 11, 23, 7, 12, 0, tzinfo=UTC))
+    result = planned(stored("advancedcronjobs"), datetime(2026, 11, 23, 7, 12, 0, tzinfo=UTC))
     ((create,),) = result.stages[0].chains
     assert isinstance(create, Create)
     assert create.name == "acj-1795417920"
-    metadata, template = create.body["metadata"], stored()["spec"]["template"]["broadcastJobTemplate"]
+    metadata, template = create.body["metadata"], stored("advancedcronjobs")["spec"]["template"]["broadcastJobTemplate"]
     before = next(one for one in documents("broadcastjobs") if one["metadata"]["name"] == "acj-1795417860")["metadata"]
     assert metadata["ownerReferences"] == before["ownerReferences"]
     assert metadata["annotations"] == {"apps.kruise.io/scheduled-at": "2026-11-23T07:12:00Z"}

@@ -23,7 +23,7 @@ CLAIMS = Gates.parse("RecreatePodWhenChangeVCTInCloneSetGate=true")
 def test_a_taken_over_set_keeps_its_revisions(name: str) -> None:
     document = openkruise.cloneset(name)
     owned = decoded(document, CloneSet)
-    stored = [openkruise.decoded(one) for one in openkruise.revisions("CloneSet", name)]
+    stored = openkruise.stored_revisions("CloneSet", name)
     snapshot = CloneSetSnapshot(cloneset=owned, revisions=stored)
     choice = find_revisions(snapshot, Selector.compile(owned.spec.selector))
     assert choice.writes == ()

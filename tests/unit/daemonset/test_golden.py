@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 
-import msgspec
 import pytest
 
 from flotilla_common.api.core import Pod
@@ -11,51 +10,38 @@ from flotilla_common.control.plan import Create, Patch, Plan
 from flotilla_common.gates import Gates
 from flotilla_daemonset.daemonset.plan import plan
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 from tests.unit.daemonset.build import node
-from tests.unit.workload.openkruise import decoded, documents, revisions
+from tests.unit.workload.openkruise import owned, stored, stored_revisions, with_image
 
 NOW = datetime(2026, 11, 23, 8, 0, 0, tzinfo=UTC)
 
 
-def stored() -> Json:
-    (found,) = documents("daemonsets")
-    return found
-
-
 def planned(document: Json, gates: str = "") -> Plan:
-    mine = [one for one in documents("pods") if one["metadata"]["ownerReferences"][0]["name"] == "ads"]
-    pods = msgspec.json.decode(msgspec.json.encode(mine), type=list[Pod])
+    pods = owned("pods", "ads", Pod)
     return plan(
         DaemonSetSnapshot(
-            daemonset=msgspec.json.decode(msgspec.json.encode(document), type=DaemonSet),
+            daemonset=decoded(document, DaemonSet),
             nodes=[node("node1"), node("node2"), node("node3")],
             pods=pods,
             taken_names=frozenset(pod.metadata.name for pod in pods),
-            revisions=[decoded(one) for one in revisions("DaemonSet", "ads")],
+            revisions=stored_revisions("DaemonSet", "ads"),
             gates=Gates.parse(gates),
         ),
         NOW,
     )
 
 
-def image(document: Json, value: str) -> Json:
-    """Return the DaemonSet with another image, as its users give it one."""
-    document["spec"]["template"]["spec"]["containers"][0]["image"] = value
-    document["metadata"]["generation"] += 1
-    return document
-
-
 @pytest.mark.parametrize("gates", ["", "AllAlpha=true,AllBeta=true,EnableExternalCerts=false"])
 def test_what_rests_is_left_alone(gates: str) -> None:
-    result = planned(stored(), gates)
+    result = planned(stored("daemonsets"), gates)
     assert result.actions == []
     assert result.status is None
     assert result.events == ()
 
 
 def test_the_status_comes_out_as_it_was() -> None:
-    document = stored()
+    document = stored("daemonsets")
     golden, document["status"] = document["status"], {}
     patch = planned(document).status
     assert patch is not None
@@ -63,7 +49,7 @@ def test_the_status_comes_out_as_it_was() -> None:
 
 
 def test_the_rollout_goes_on_where_it_stood() -> None:
-    document = stored()
+    document = stored("daemonsets")
     document["spec"]["updateStrategy"]["rollingUpdate"]["partition"] = 0
     first, second = planned(document).actions
     assert isinstance(first, Patch)
@@ -73,14 +59,14 @@ def test_the_rollout_goes_on_where_it_stood() -> None:
 
 
 def test_a_rollback_uses_the_revision_that_openkruise_made() -> None:
-    first, *rest = planned(image(stored(), "nginx:1.20")).actions
+    first, *rest = planned(with_image(stored("daemonsets"), "nginx:1.20")).actions
     assert isinstance(first, Patch)
     assert (first.name, first.body["revision"]) == ("ads-7dc86fccf6", 5)
     assert {action.name for action in rest} == {"ads-t6cb5"}
 
 
 def test_a_new_image_makes_a_new_revision() -> None:
-    first, *rest = planned(image(stored(), "nginx:1.23")).actions
+    first, *rest = planned(with_image(stored("daemonsets"), "nginx:1.23")).actions
     assert isinstance(first, Create)
     assert first.body["metadata"]["labels"].keys() == {"app", "controller-revision-hash"}
     assert {action.resource.kind for action in rest} == {"Pod"}
@@ -88,7 +74,7 @@ def test_a_new_image_makes_a_new_revision() -> None:
 
 def test_a_template_in_the_typed_form_of_the_older_version_is_the_same() -> None:
     """`resources: {}` has no meaning."""
-    document, (alpha,) = stored(), documents("daemonsets.v1alpha1")
+    document, alpha = stored("daemonsets"), stored("daemonsets.v1alpha1")
     assert document["spec"]["template"] != alpha["spec"]["template"]
     document["spec"]["template"] = alpha["spec"]["template"]
     assert planned(document).actions == []

@@ -3,8 +3,6 @@
 Nothing is written when they are taken over, and reports continue from their state.
 """
 
-from typing import Any
-
 import msgspec
 
 from flotilla_common.api.core import Node, Pod
@@ -18,8 +16,9 @@ from flotilla_policy.nodepodprobe.plan import plan as plan_node
 from flotilla_policy.podprobemarker import controller as markers
 from flotilla_policy.podprobemarker.plan import plan as plan_marker
 from tests.support.controller_context import FakeContext
+from tests.testkit.documents import conditions, decoded
 from tests.unit.podprobemarker.world import NOW
-from tests.unit.workload.openkruise import documents, encoded
+from tests.unit.workload.openkruise import documents
 
 NAMES = ("node1", "node2", "node3")
 
@@ -30,15 +29,12 @@ class Cluster:
     def __init__(self) -> None:
         self.context = FakeContext()
         self.nodes, self.markers = nodes.Gatherer(self.context), markers.Gatherer(self.context)
-        ready: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "True"}]}
         for name in NAMES:
-            self.context.put(nodes.NODES, msgspec.convert({"metadata": {"name": name}, "status": ready}, Node))
-        for document in documents("pods"):
-            self.context.put(nodes.PODS, msgspec.json.decode(encoded(document), type=Pod))
-        for document in documents("nodepodprobes"):
-            self.context.put(nodes.NODE_PROBES, msgspec.json.decode(encoded(document), type=NodePodProbe))
-        for document in documents("podprobemarkers"):
-            self.context.put(nodes.MARKERS, msgspec.json.decode(encoded(document), type=PodProbeMarker))
+            ready = {"conditions": conditions({"Ready": True})}
+            self.context.put(nodes.NODES, decoded({"metadata": {"name": name}, "status": ready}, Node))
+        self.context.put(nodes.PODS, *decoded(documents("pods"), list[Pod]))
+        self.context.put(nodes.NODE_PROBES, *decoded(documents("nodepodprobes"), list[NodePodProbe]))
+        self.context.put(nodes.MARKERS, *decoded(documents("podprobemarkers"), list[PodProbeMarker]))
 
     def node(self, name: str) -> Plan:
         snapshot = self.nodes.gather(("", name), Memory())

@@ -14,6 +14,7 @@ from flotilla_common.control.keystate import Memory
 from flotilla_policy.podunavailablebudget.controller import BUDGETS, PODS, WORKLOADS, Gatherer
 from flotilla_policy.podunavailablebudget.plan import plan
 from tests.support.controller_context import FakeContext
+from tests.testkit.documents import decoded
 from tests.unit.podunavailablebudget.build import NOW
 
 GOLDEN = Path(__file__).parents[2] / "integration" / "adopt" / "golden"
@@ -28,7 +29,7 @@ def test_it_is_left_alone() -> None:
     gatherer = Gatherer(context, None)
     pods = [msgspec.convert(one, Pod) for one in items("pods")]
     context.put(PODS, *pods)
-    context.put(WORKLOADS[CLONE_SET], *(decoded(one) for one in items("clonesets.v1beta1")))
+    context.put(WORKLOADS[CLONE_SET], *decoded(items("clonesets.v1beta1"), list[Workload]))
     (budget,) = (msgspec.convert(one, PodUnavailableBudget) for one in items("podunavailablebudgets.v1beta1"))
     context.put(BUDGETS, budget)
     found = gatherer.gather(budget.metadata.key, Memory())
@@ -37,10 +38,6 @@ def test_it_is_left_alone() -> None:
     made = plan(found, NOW)
     assert (made.actions, made.status, made.events) == ([], None, ())
     assert [reason.code for reason in made.reasons] == ["BudgetLeft", "ExpectedByWorkloads"]
-
-
-def decoded(document: Any) -> Workload:
-    return msgspec.json.decode(msgspec.json.encode(document), type=Workload)
 
 
 def test_both_versions_are_the_same_budget() -> None:

@@ -11,32 +11,27 @@ from flotilla_common.api.kinds.sidecarset.types import SidecarSet
 from flotilla_common.control.plan import Plan
 from flotilla_sidecar.sidecarset.plan import plan
 from flotilla_sidecar.sidecarset.snapshot import SidecarSetSnapshot
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 from tests.testkit.plans import codes
 from tests.unit.sidecarset.build import HASH, as_json, namespace, pod_patches, updated
-from tests.unit.workload.openkruise import decoded, documents, revisions
+from tests.unit.workload.openkruise import documents, stored, stored_revisions
 
 NOW = datetime(2026, 11, 23, 8, 0, 0, tzinfo=UTC)
 NAMESPACES: list[Namespace] = [namespace("golden"), namespace("default")]
 
 
-def stored() -> Json:
-    (document,) = documents("sidecarsets")
-    return document
-
-
 def injected_pods() -> list[Pod]:
     pods = [one for one in documents("pods") if one["metadata"]["labels"].get("app") == "meshed"]
-    return msgspec.json.decode(msgspec.json.encode(pods), type=list[Pod])
+    return decoded(pods, list[Pod])
 
 
 def planned(document: Json, **more: Any) -> Plan:
     return plan(
         SidecarSetSnapshot(
-            sidecar_set=msgspec.json.decode(msgspec.json.encode(document), type=SidecarSet),
+            sidecar_set=decoded(document, SidecarSet),
             pods=injected_pods(),
             namespaces=NAMESPACES,
-            revisions=[decoded(one) for one in revisions("SidecarSet")],
+            revisions=stored_revisions("SidecarSet"),
             **more,
         ),
         NOW,
@@ -52,13 +47,13 @@ def changed(document: Json, **spec: Any) -> Json:
 
 
 def test_what_rests_is_left_alone() -> None:
-    result = planned(stored())
+    result = planned(stored("sidecarsets"))
     assert (result.stages, result.status, result.events) == ((), None, ())
     assert codes(result) == {"PartitionReached"}
 
 
 def test_the_status_comes_out_as_it_was() -> None:
-    document = stored()
+    document = stored("sidecarsets")
     golden, document["status"] = document["status"], {}
     patch = planned(document).status
     assert patch is not None
@@ -67,7 +62,9 @@ def test_the_status_comes_out_as_it_was() -> None:
 
 def test_the_rollout_goes_on_where_it_stood() -> None:
     """Pods are updated one after the other, with annotations that OpenKruise can read again."""
-    document = changed(stored(), updateStrategy={"type": "RollingUpdate", "maxUnavailable": 1, "partition": 0})
+    document = changed(
+        stored("sidecarsets"), updateStrategy={"type": "RollingUpdate", "maxUnavailable": 1, "partition": 0}
+    )
     result = planned(document)
     (name,) = updated(result)
     (patch,) = pod_patches(result)
@@ -89,7 +86,7 @@ def without_times(text: str) -> str:
 
 def test_back_to_the_image_before() -> None:
     """Its revision is found by what it holds; the two pods that have it still are updated as they are."""
-    document = stored()
+    document = stored("sidecarsets")
     document["spec"]["containers"][0]["image"] = "nginx:1.20"
     result = planned(changed(document))
     (stage,) = result.stages

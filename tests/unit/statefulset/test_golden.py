@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 
-import msgspec
 import pytest
 
 from flotilla_common.api.core import PersistentVolumeClaim, Pod
@@ -11,9 +10,9 @@ from flotilla_common.control.plan import Create, Delete, Patch, Plan
 from flotilla_common.gates import Gates
 from flotilla_statefulset.statefulset.plan import plan
 from flotilla_statefulset.statefulset.snapshot import StatefulSetSnapshot
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 from tests.testkit.plans import codes
-from tests.unit.workload.openkruise import decoded, documents, revisions
+from tests.unit.workload.openkruise import owned, stored, stored_revisions, with_image
 
 NOW = datetime(2026, 11, 23, 8, 0, 0, tzinfo=UTC)
 SETS = ("asts", "ordered", "ud-asts-a-9m8ks", "ud-asts-b-drxkf")
@@ -21,44 +20,27 @@ GATES = ("", "StatefulSetAutoResizePVCGate=true,StatefulSetStartOrdinal=true,Pre
 """The default gates, and those that were on where the objects come from."""
 
 
-def stored(name: str) -> Json:
-    return next(one for one in documents("statefulsets") if one["metadata"]["name"] == name)
-
-
-def belongings(file: str, name: str) -> bytes:
-    return msgspec.json.encode(
-        [one for one in documents(file) if one["metadata"]["ownerReferences"][0]["name"] == name]
-    )
-
-
 def planned(document: Json, gates: str = "") -> Plan:
     name = document["metadata"]["name"]
-    pods = msgspec.json.decode(belongings("pods", name), type=list[Pod])
-    claims = msgspec.json.decode(belongings("persistentvolumeclaims", name), type=list[PersistentVolumeClaim])
+    pods = owned("pods", name, Pod)
+    claims = owned("persistentvolumeclaims", name, PersistentVolumeClaim)
     return plan(
         StatefulSetSnapshot(
-            statefulset=msgspec.json.decode(msgspec.json.encode(document), type=StatefulSet),
+            statefulset=decoded(document, StatefulSet),
             pods=pods,
             taken_names=frozenset(pod.metadata.name for pod in pods),
             claims={claim.metadata.name: claim for claim in claims},
-            revisions=[decoded(one) for one in revisions("StatefulSet", name)],
+            revisions=stored_revisions("StatefulSet", name),
             gates=Gates.parse(gates),
         ),
         NOW,
     )
 
 
-def image(document: Json, value: str) -> Json:
-    """Return the StatefulSet with another image, as its users give it one."""
-    document["spec"]["template"]["spec"]["containers"][0]["image"] = value
-    document["metadata"]["generation"] += 1
-    return document
-
-
 @pytest.mark.parametrize("gates", GATES)
 @pytest.mark.parametrize("name", SETS)
 def test_what_rests_is_left_alone(name: str, gates: str):
-    result = planned(stored(name), gates)
+    result = planned(stored("statefulsets", name), gates)
     assert result.stages == ()
     assert result.status is None
     assert result.events == ()
@@ -67,7 +49,7 @@ def test_what_rests_is_left_alone(name: str, gates: str):
 @pytest.mark.parametrize("name", SETS)
 def test_the_status_comes_out_as_it_was(name: str):
     """It is computed from the current revision alone, which only the status has."""
-    document = stored(name)
+    document = stored("statefulsets", name)
     golden, document["status"] = document["status"], {"currentRevision": document["status"]["currentRevision"]}
     patch = planned(document).status
     assert patch is not None
@@ -76,7 +58,7 @@ def test_the_status_comes_out_as_it_was(name: str):
 
 def test_the_rollout_goes_on_where_it_stood():
     """Two of four are updated, pod 1 is reserved: the others follow in place, two at a time."""
-    document = stored("asts")
+    document = stored("statefulsets", "asts")
     document["spec"]["updateStrategy"]["rollingUpdate"]["partition"] = 0
     result = planned(document)
     updates = [action for action in result.actions if isinstance(action, Patch) and not action.subresource]
@@ -87,11 +69,11 @@ def test_the_rollout_goes_on_where_it_stood():
 
 
 def test_its_partition_still_holds_the_rest():
-    assert "Partition" in " ".join(codes(planned(stored("asts"))))
+    assert "Partition" in " ".join(codes(planned(stored("statefulsets", "asts"))))
 
 
 def test_a_new_image_of_an_ordered_set_begins_at_the_top():
-    result = planned(image(stored("ordered"), "nginx:1.22.0"))
+    result = planned(with_image(stored("statefulsets", "ordered"), "nginx:1.22.0"))
     first, *rest = result.actions
     assert isinstance(first, Create)
     assert (first.resource.kind, first.body["revision"]) == ("ControllerRevision", 4)
@@ -99,7 +81,7 @@ def test_a_new_image_of_an_ordered_set_begins_at_the_top():
 
 
 def test_a_rollback_uses_the_revision_that_openkruise_made():
-    result = planned(image(stored("ordered"), "nginx:1.21"))
+    result = planned(with_image(stored("statefulsets", "ordered"), "nginx:1.21"))
     first, *rest = result.actions
     assert isinstance(first, Patch)
     assert (first.name, first.body["revision"]) == ("ordered-7d4dfdcd44", 4)
@@ -108,7 +90,7 @@ def test_a_rollback_uses_the_revision_that_openkruise_made():
 
 def test_scaled_in_a_claim_stays():
     """It stays owned by the StatefulSet, because it is deleted with that and not before."""
-    document = stored("asts")
+    document = stored("statefulsets", "asts")
     document["spec"]["replicas"] = 3
     result = planned(document)
     assert [(type(action), action.resource.kind, action.name) for action in result.actions] == [

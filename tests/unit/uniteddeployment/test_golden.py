@@ -15,46 +15,24 @@ from flotilla_common.workload.hashing import revision_hash
 from flotilla_topology.uniteddeployment import revisions as recipe
 from flotilla_topology.uniteddeployment.plan import plan
 from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 from tests.unit.uniteddeployment.build import codes, intents
-from tests.unit.workload.openkruise import decoded, documents, encoded, revisions
+from tests.unit.workload.openkruise import encoded, owned, revisions, stored, stored_revisions
 
 NOW = datetime(2026, 11, 23, 8, 0, 0, tzinfo=UTC)
 CHILDREN = {"CloneSet": "clonesets", "AdvancedStatefulSet": "statefulsets"}
 
 
-def stored(name: str) -> Json:
-    return next(one for one in documents("uniteddeployments") if one["metadata"]["name"] == name)
-
-
-def of(uid: str, file: str) -> list[Json]:
-    """Return the objects of a file that this one controls."""
-    found = documents(file)
-    return [one for one in found if any(ref["uid"] == uid for ref in one["metadata"].get("ownerReferences", []))]
-
-
-def pods_of(child: Workload) -> list[Pod]:
-    return [msgspec.json.decode(encoded(pod), type=Pod) for pod in of(child.metadata.uid, "pods")]
-
-
 def planned(document: Json) -> Plan:
-    uid, name = document["metadata"]["uid"], document["metadata"]["name"]
-    workloads = {
-        kind: [msgspec.json.decode(encoded(one), type=Workload) for one in of(uid, file)]
-        for kind, file in CHILDREN.items()
-    }
+    name = document["metadata"]["name"]
+    workloads = {kind: owned(file, name, Workload) for kind, file in CHILDREN.items()}
+    children = [child.metadata for found in workloads.values() for child in found]
     return plan(
         UnitedDeploymentSnapshot(
-            owner=msgspec.json.decode(encoded(document), type=UnitedDeployment),
+            owner=decoded(document, UnitedDeployment),
             workloads=workloads,
-            pods={
-                child.metadata.uid: [
-                    msgspec.json.decode(encoded(pod), type=Pod) for pod in of(child.metadata.uid, "pods")
-                ]
-                for found in workloads.values()
-                for child in found
-            },
-            revisions=[decoded(one) for one in revisions("UnitedDeployment", name)],
+            pods={child.uid: owned("pods", child.name, Pod) for child in children},
+            revisions=stored_revisions("UnitedDeployment", name),
         ),
         NOW,
     )
@@ -70,12 +48,12 @@ def test_names_of_revisions(revision: Json) -> None:
 
 @pytest.mark.parametrize("name", ["ud", "ud-asts"])
 def test_nothing_is_written_when_they_are_taken_over(name: str) -> None:
-    made = planned(stored(name))
+    made = planned(stored("uniteddeployments", name))
     assert (intents(made), made.status, codes(made)) == ([], None, [])
 
 
 def test_a_rollback_after_the_take_over_finds_the_unlabelled_revision() -> None:
-    document = stored("ud")
+    document = stored("uniteddeployments", "ud")
     template = document["spec"]["template"]["cloneSetTemplate"]["spec"]["template"]
     template["spec"]["containers"][0]["image"] = "nginx:1.21"
     made = planned(document)

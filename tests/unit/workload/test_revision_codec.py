@@ -30,6 +30,7 @@ from flotilla_common.workload.revisions import (
     own_revisions,
     surplus_revisions,
 )
+from tests.testkit.documents import decoded
 from tests.testkit.workloads import raw
 from tests.unit.workload import openkruise
 from tests.unit.workload.build import CODEC, GATES, container, template
@@ -98,7 +99,7 @@ def test_names_are_those_that_openkruise_gave(kind: str, row: Json) -> None:
 
 @pytest.mark.parametrize(("kind", "row"), rows("CloneSet", "StatefulSet", "SidecarSet", "UnitedDeployment"))
 def test_revisions_that_openkruise_wrote_are_found_again(kind: str, row: Json) -> None:
-    held = openkruise.decoded(row)
+    held = decoded(row, ControllerRevision)
     (reference,) = row["metadata"]["ownerReferences"]
     owner = ObjectMeta(name=reference["name"], uid=reference["uid"])
     choice = choose(RECIPES[kind], msgspec.json.encode(row["data"]), held, metadata=owner)
@@ -107,7 +108,7 @@ def test_revisions_that_openkruise_wrote_are_found_again(kind: str, row: Json) -
 
 @pytest.mark.parametrize(("kind", "row"), rows("DaemonSet"))
 def test_daemon_sets_know_revisions_by_their_data_alone(kind: str, row: Json) -> None:
-    held = openkruise.decoded(row)
+    held = decoded(row, ControllerRevision)
     (reference,) = row["metadata"]["ownerReferences"]
     owner = ObjectMeta(name=reference["name"], uid=reference["uid"])
     choice = choose(DAEMON, msgspec.json.encode(row["data"]), held, metadata=owner)
@@ -140,7 +141,7 @@ def test_sidecar_sets_have_their_revisions_elsewhere_and_their_labels_from_thems
 
 def test_united_deployments_copy_no_annotations_and_label_the_name_found_at_last() -> None:
     row = openkruise.revisions("UnitedDeployment", "ud")[0]
-    source, taken = msgspec.json.encode(row["data"]), openkruise.decoded(row)
+    source, taken = msgspec.json.encode(row["data"]), decoded(row, ControllerRevision)
     taken = msgspec.structs.replace(taken, data=msgspec.Raw(b'{"spec":{"template":{}}}'))
     owner = ObjectMeta(name="ud", uid="another", annotations={"note": "x"})
     choice = choose(UNITED, source, taken, metadata=owner)
@@ -161,7 +162,7 @@ def test_names_of_owners_are_cut() -> None:
 
 def test_in_place_updates_name_a_revision_as_its_kind_does() -> None:
     old, new = (
-        openkruise.decoded({"metadata": {"name": f"web-{name}", "labels": {POD_LABEL: name}}, "data": data})
+        decoded({"metadata": {"name": f"web-{name}", "labels": {POD_LABEL: name}}, "data": data}, ControllerRevision)
         for name, data in (
             ("a", msgspec.json.decode(template_data(raw(template())))),
             ("b", msgspec.json.decode(template_data(raw(template(container(image="nginx:mainline")))))),
@@ -176,7 +177,7 @@ def test_in_place_updates_name_a_revision_as_its_kind_does() -> None:
 
 def test_live_ones_may_count_against_the_limit_and_are_spared_all_the_same() -> None:
     """DaemonSets and SidecarSets delete the oldest until the limit is kept, but none that is in use."""
-    held = [openkruise.decoded(row) for row in openkruise.revisions("CloneSet", "clone")]
+    held = openkruise.stored_revisions("CloneSet", "clone")
     own = own_revisions(held, held[0].metadata.owner_references[0].uid)
     assert [one.revision for one in own] == [2, 3, 4]
     spared = live_revisions(CODEC, own, {"6f8df7fdd7"})
@@ -186,7 +187,7 @@ def test_live_ones_may_count_against_the_limit_and_are_spared_all_the_same() -> 
 
 
 def test_a_raised_revision_gets_the_annotations_that_speak_of_the_owner_now() -> None:
-    first, second = (openkruise.decoded(row) for row in openkruise.revisions("StatefulSet", "ordered"))
+    first, second = openkruise.stored_revisions("StatefulSet", "ordered")
     older, newer = sorted((first, second), key=lambda one: one.revision)
     owner = ObjectMeta(name="ordered", uid=first.metadata.owner_references[0].uid)
     choice = choose(STATEFUL, bytes(older.data), older, newer, metadata=owner, annotations={"a": "1"})

@@ -5,8 +5,6 @@ Nothing is written when it is taken over, and counts continue from their state.
 
 from datetime import UTC, datetime
 
-import msgspec
-
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.workloadspread.book import chosen, matched_of
@@ -15,19 +13,19 @@ from flotilla_common.api.workload import Workload
 from flotilla_common.control.plan import Plan
 from flotilla_topology.workloadspread.plan import plan
 from flotilla_topology.workloadspread.snapshot import WorkloadSpreadSnapshot, target_of
-from tests.testkit.documents import Json
-from tests.unit.workload.openkruise import cloneset, documents, encoded
+from tests.testkit.documents import Json, decoded
+from tests.unit.workload.openkruise import cloneset, documents, stored
 from tests.unit.workloadspread.build import costs
 
 NOW = datetime(2026, 11, 23, 8, 0, 0, tzinfo=UTC)
 PODS = [one for one in documents("pods") if one["metadata"]["name"].startswith("spread-")]
-(STORED,) = (msgspec.json.decode(encoded(one), type=WorkloadSpread) for one in documents("workloadspreads"))
+STORED = decoded(stored("workloadspreads"), WorkloadSpread)
 
 
 def planned(*pods: Json) -> Plan:
     """Plan a pass with these pods."""
-    workload = msgspec.json.decode(encoded(cloneset("spread")), type=Workload)
-    typed = [msgspec.json.decode(encoded(one), type=Pod) for one in pods]
+    workload = decoded(cloneset("spread"), Workload)
+    typed = decoded(pods, list[Pod])
     return plan(
         WorkloadSpreadSnapshot(
             spread=STORED,
