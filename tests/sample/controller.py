@@ -12,8 +12,7 @@ from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import CONFIG_MAP
 from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Chain, Intent, Plan, State
+from flotilla_common.control.plan import Chain, Intent, ObjectRef, Plan, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch, owned

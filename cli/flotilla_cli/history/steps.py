@@ -16,7 +16,7 @@ from flotilla_cli.published import Act, Why
 from flotilla_common.api.redaction import change_text
 from flotilla_common.control.plan import State
 from flotilla_common.control.text import named
-from flotilla_common.control.write_failures import FAILED, code_of
+from flotilla_common.control.writes import WRITE_FAILED, code_of
 
 WISHED = ("replicas", "partition", "maxUnavailable", "maxSurge")
 """Numbers of a decision that come from the spec."""
@@ -150,7 +150,7 @@ def refusal_steps(writes: Iterable[Act]) -> Iterable[Step]:
     for write in writes:
         if not write.ok:
             code = code_of(write.message)
-            why = write.message if code == FAILED else code
+            why = write.message if code == WRITE_FAILED else code
             found.setdefault((write.outcome, write.action, write.kind, why), []).append(write)
     for (outcome, action, kind, _), those in found.items():
         names = named(list(dict.fromkeys(write.name for write in those)))

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from flotilla_cli.services import load_all
-from flotilla_common.access import LEASES, OWN_NAMESPACE, READ
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.api.resources import SECRET
 from flotilla_common.api.webhooks import COUNTED_LABEL
+from flotilla_common.control.spec import LEASES, OWN_NAMESPACE, READ
 from flotilla_common.control.watches import AccessRule
 from flotilla_common.gates import Gates
 

@@ -15,7 +15,7 @@ from flotilla_cli.published import Act, Why, decoded
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
-from flotilla_common.control.objectref import ObjectRef
+from flotilla_common.control.plan import ObjectRef
 from flotilla_common.kube.reflector import decode_head
 from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.table import Indexer, Table, version_of

@@ -19,8 +19,7 @@ from flotilla_common.control.executor import Executor
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.keystate import Key
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Event, Plan, Reason, State
+from flotilla_common.control.plan import Event, ObjectRef, Plan, Reason, State
 from flotilla_common.control.reads import AbsenceCheck
 from flotilla_common.control.report_buffer import ReportBuffer, StatusReports
 from flotilla_common.control.shards import Shards

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from flotilla_common.access import access_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.permissions import service_permissions
 from flotilla_common.bus.streams import keep_streams
@@ -25,11 +24,11 @@ from flotilla_common.control.journal import Journal
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.leases import LeaseTerms
 from flotilla_common.control.limiter import Limiter
-from flotilla_common.control.objectref import ObjectRef
+from flotilla_common.control.plan import ObjectRef
 from flotilla_common.control.queue import Backoff
 from flotilla_common.control.replay_controller import Planning
 from flotilla_common.control.shards import Shards
-from flotilla_common.control.spec import Component, ControllerSpec, Gatherer, Responder
+from flotilla_common.control.spec import Component, ControllerSpec, Gatherer, Responder, access_of
 from flotilla_common.kube.installed import until_installed
 from flotilla_common.live import LiveContext, report_undecodable
 from flotilla_common.mirror.decoder import OnUndecodable, Undecodable

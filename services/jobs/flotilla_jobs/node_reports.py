@@ -21,8 +21,7 @@ from flotilla_common.control.controller_context import ResponderContext
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.fence import Fence
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Event, Intent, Outcome, OutcomeKind, PatchType
+from flotilla_common.control.plan import Event, Intent, ObjectRef, Outcome, OutcomeKind, PatchType
 from flotilla_common.control.spec import Responder
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.writes import patch_of

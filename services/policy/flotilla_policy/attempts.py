@@ -16,7 +16,7 @@ from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Chain, Patch
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import first_names, named, pods_word
-from flotilla_common.control.write_failures import WriteFailure
+from flotilla_common.control.writes import WriteFailure
 
 FIRST, LONGEST = timedelta(seconds=1), timedelta(minutes=5)
 """The first backoff after a rejection; it doubles up to the longest."""

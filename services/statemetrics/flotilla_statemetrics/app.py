@@ -9,8 +9,8 @@ from functools import partial
 
 from aiohttp import web
 
-from flotilla_common.access import read_rules
 from flotilla_common.bus.permissions import mirror_permissions
+from flotilla_common.control.spec import read_rules
 from flotilla_common.health import listen
 from flotilla_common.kube.installed import until_installed
 from flotilla_common.mirror.decoder import Undecodable

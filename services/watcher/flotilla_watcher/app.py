@@ -9,11 +9,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from flotilla_common.access import LEASES, read_rules
 from flotilla_common.api.resources import TOKEN_REVIEW, Resource
 from flotilla_common.bus.permissions import publisher_permissions
 from flotilla_common.control.leases import LeaseTerms
 from flotilla_common.control.shards import Shards
+from flotilla_common.control.spec import LEASES, read_rules
 from flotilla_common.control.watches import AccessRule
 from flotilla_common.installed import published
 from flotilla_common.mirror.table import VersionsWentBack

@@ -1,6 +1,5 @@
 """The webhook's rights at the apiserver: to maintain its registration and certificates, and to read objects."""
 
-from flotilla_common.access import EVENTS, OWN_NAMESPACE, READ, read_rules
 from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
@@ -26,6 +25,7 @@ from flotilla_common.api.resources import (
     Resource,
 )
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
+from flotilla_common.control.spec import EVENTS, OWN_NAMESPACE, READ, read_rules
 from flotilla_common.control.watches import AccessRule
 from flotilla_common.settings import Settings
 from flotilla_webhook.server.registration import GROUPS

@@ -20,8 +20,7 @@ from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import POD
 from flotilla_common.control.executor import Executor, Report
 from flotilla_common.control.fence import Fence
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Chain, Create, Plan, Stage
+from flotilla_common.control.plan import Chain, Create, ObjectRef, Plan, Stage
 from flotilla_common.workload import newpods
 from tests.simulation.history import History
 from tests.simulation.oracles.outcome import Outcome, differences

@@ -8,7 +8,7 @@ from flotilla_common.api.batch import Job
 from flotilla_common.api.kinds.advancedcronjob.schedule import zone_named
 from flotilla_common.api.kinds.advancedcronjob.types import AdvancedCronJob
 from flotilla_common.control.keystate import Memory
-from flotilla_common.control.write_failures import WriteFailure
+from flotilla_common.control.writes import WriteFailure
 from flotilla_common.settings import Settings
 from flotilla_jobs.advancedcronjob.controller import CRON_JOBS, JOBS, Gatherer, options
 from flotilla_jobs.advancedcronjob.run import creation

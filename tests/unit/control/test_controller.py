@@ -14,13 +14,11 @@ from flotilla_common.control.controller import LONGEST_REST, SETTLED_REST, Contr
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.journal import Journal
-from flotilla_common.control.keystate import Key, Memory
+from flotilla_common.control.keystate import STATUS_INTERVAL, Key, Memory
 from flotilla_common.control.limiter import Limiter
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Create, Intent, Patch, PatchType, Plan, Reason, Stage, State
+from flotilla_common.control.plan import Create, Intent, ObjectRef, Patch, PatchType, Plan, Reason, Stage, State
 from flotilla_common.control.queue import Backoff
 from flotilla_common.control.shards import Shards
-from flotilla_common.control.statusthrottle import INTERVAL
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.table import VersionsWentBack
 from tests.unit.control.fakes import ManualClock, MemoryStore, NoChance, ScriptedApi, SilentBus, next_due
@@ -174,7 +172,7 @@ async def test_status_writes_that_only_change_counts_are_merged() -> None:
     for _ in range(5):
         await loop.once()
     assert loop.writes == [("patch", "sample")]
-    loop.clock.advance(INTERVAL)
+    loop.clock.advance(STATUS_INTERVAL)
     await loop.settle()
     assert loop.writes == [("patch", "sample")] * 2
 
@@ -189,7 +187,7 @@ async def test_counts_that_met_a_conflict_keep_their_turn() -> None:
     loop.clock.advance(due - loop.clock.monotonic())
     await loop.settle()
     assert len([verb for verb, _ in loop.writes if verb == "patch"]) == 2
-    assert due - 1000.0 < INTERVAL
+    assert due - 1000.0 < STATUS_INTERVAL
 
 
 async def test_an_urgent_status_tells_what_came_of_the_writes_before_it() -> None:

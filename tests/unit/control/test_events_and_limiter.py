@@ -9,8 +9,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.control.events import BACKLOG, BURST, COMBINED, DISTINCT, LONGEST_REST, REST_SHARE, Recorder
 from flotilla_common.control.limiter import INITIAL, LEAST, LONGEST_PAUSE, MOST, Limiter
 from flotilla_common.control.metrics import EVENTS_DROPPED
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Event
+from flotilla_common.control.plan import Event, ObjectRef
 from tests.support.fake_clock import FakeClock
 from tests.unit.control.fakes import ManualClock, NoChance, ScriptedApi
 

@@ -14,8 +14,7 @@ from flotilla_common.control.executor import Envelope, Executor, Report, classif
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.limiter import Limiter
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Create, Delete, Event, Intent, OutcomeKind, Patch, Plan, Stage
+from flotilla_common.control.plan import Create, Delete, Event, Intent, ObjectRef, OutcomeKind, Patch, Plan, Stage
 from flotilla_common.kube.interface import ApiError, Unreachable
 from tests.unit.control.fakes import ManualClock, MemoryStore, NoChance, ScriptedApi, SilentBus
 

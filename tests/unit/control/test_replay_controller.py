@@ -12,8 +12,7 @@ from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control import spec
 from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Plan
+from flotilla_common.control.plan import ObjectRef, Plan
 from flotilla_common.control.replay_controller import Planning, ReplayController
 from flotilla_common.control.report_buffer import StatusReports
 from flotilla_common.control.spec import ControllerSpec

@@ -2,8 +2,7 @@
 
 from itertools import pairwise
 
-from flotilla_common.control.keystate import KeyStates
-from flotilla_common.control.statusthrottle import INTERVAL, LAG, SPACING, StatusThrottle
+from flotilla_common.control.keystate import STATUS_INTERVAL, STATUS_LAG, STATUS_SPACING, KeyStates, StatusThrottle
 
 NEXT_PASS = float("inf")
 
@@ -34,7 +33,7 @@ def test_first_counts_are_now_and_the_next_ones_after_the_interval() -> None:
     pace, states = StatusThrottle(), KeyStates[str]()
     assert pace.due(states["a"], 5.0, urgent=False, wrote=True) <= 5.0
     pace.written(states["a"], 5.0)
-    assert pace.due(states["a"], 5.1, urgent=False, wrote=False) == 5.0 + INTERVAL
+    assert pace.due(states["a"], 5.1, urgent=False, wrote=False) == 5.0 + STATUS_INTERVAL
 
 
 def test_asking_again_keeps_the_turn() -> None:
@@ -48,13 +47,13 @@ def test_objects_take_turns() -> None:
     pace, states = StatusThrottle(), KeyStates[int]()
     turns = [pace.due(states[key], 5.0, urgent=False, wrote=False) for key in range(5)]
     assert turns[0] <= 5.0
-    assert [later - earlier for earlier, later in pairwise(turns[1:])] == [SPACING] * 3
+    assert [later - earlier for earlier, later in pairwise(turns[1:])] == [STATUS_SPACING] * 3
 
 
 def test_no_turn_is_later_than_the_lag() -> None:
     pace, states = StatusThrottle(), KeyStates[int]()
     turns = [pace.due(states[key], 5.0, urgent=False, wrote=False) for key in range(200)]
-    assert max(turns) == 5.0 + LAG
+    assert max(turns) == 5.0 + STATUS_LAG
 
 
 def test_an_urgent_write_takes_the_counts_along() -> None:
@@ -62,7 +61,8 @@ def test_an_urgent_write_takes_the_counts_along() -> None:
     pace.written(states["a"], 5.0)
     before = pace.due(states["a"], 5.1, urgent=False, wrote=False)
     pace.written(states["a"], 5.2)
-    assert before < 5.2 + INTERVAL <= pace.due(states["a"], 5.3, urgent=False, wrote=False) <= before + INTERVAL
+    after = pace.due(states["a"], 5.3, urgent=False, wrote=False)
+    assert before < 5.2 + STATUS_INTERVAL <= after <= before + STATUS_INTERVAL
 
 
 def test_a_later_object_of_the_name_starts_at_once() -> None:
@@ -80,4 +80,4 @@ def test_a_conflict_leaves_the_object_its_turn() -> None:
     pace.missed(states["a"], 5.1)
     assert pace.due(states["a"], 5.2, urgent=False, wrote=False) <= 5.2
     pace.written(states["a"], 5.2)
-    assert pace.due(states["a"], 5.3, urgent=False, wrote=False) == 5.2 + INTERVAL
+    assert pace.due(states["a"], 5.3, urgent=False, wrote=False) == 5.2 + STATUS_INTERVAL

@@ -2,8 +2,8 @@
 
 from prometheus_client import CollectorRegistry
 
+from flotilla_common.control.metrics import MOST_REASONS, WAITING, Waiting, WaitingObjects
 from flotilla_common.control.plan import Plan, Reason, State
-from flotilla_common.control.waiting import MOST_REASONS, WAITING, Waiting, WaitingObjects
 from tests.unit.control.fakes import ManualClock
 from tests.unit.control.test_controller import Loop
 

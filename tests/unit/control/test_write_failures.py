@@ -4,7 +4,7 @@ import pytest
 
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Create, Intent, Outcome, OutcomeKind, Patch, Plan, Reason, State
-from flotilla_common.control.write_failures import WriteFailure, with_write_failures, write_failure_of
+from flotilla_common.control.writes import WriteFailure, with_write_failures, write_failure_of
 
 TEXTS = [
     (

@@ -17,7 +17,7 @@ from flotilla_common.api.resources import NODE, POD
 from flotilla_common.clock import ManualClock
 from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Action, Outcome, Plan
-from flotilla_common.control.write_failures import with_write_failures
+from flotilla_common.control.writes import with_write_failures
 from flotilla_common.node.reports import NodePodProbeReport
 from flotilla_policy.nodepodprobe import controller as nodes
 from flotilla_policy.nodepodprobe.plan import plan as plan_node

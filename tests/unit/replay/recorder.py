@@ -14,8 +14,7 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.keystate import Key, Memory
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Action, Create, Delete, Outcome, OutcomeKind, Patch, Plan
+from flotilla_common.control.plan import Action, Create, Delete, ObjectRef, Outcome, OutcomeKind, Patch, Plan
 from flotilla_common.control.replay_controller import Planning, ReplayController
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.node.serving import Sender

@@ -17,7 +17,7 @@ from flotilla_cloneset.cloneset.controller import CONTROLLER as CLONE_SETS
 from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Outcome, OutcomeKind
 from flotilla_common.control.replay_controller import Planning
-from flotilla_common.control.write_failures import write_failure_of
+from flotilla_common.control.writes import write_failure_of
 from tests.testkit.documents import Json
 from tests.unit.replay.recorder import Recording
 

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_common.access import access_of
 from flotilla_common.api.core import Namespace
 from flotilla_common.api.kinds.resourcedistribution.types import RESOURCE_DISTRIBUTION, ResourceDistribution
 from flotilla_common.api.resources import CONFIG_MAP, NAMESPACE, SECRET
 from flotilla_common.control.keystate import Memory
+from flotilla_common.control.spec import access_of
 from flotilla_common.installed import mirrored, published
 from flotilla_common.kube.interface import Unreachable
 from flotilla_common.mirror.named import Followed

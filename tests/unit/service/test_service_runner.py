@@ -14,8 +14,7 @@ from flotilla_common.control import spec
 from flotilla_common.control.controller import Controller
 from flotilla_common.control.controller_context import ControllerContext, ResponderContext
 from flotilla_common.control.keystate import Key, Memory
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Plan
+from flotilla_common.control.plan import ObjectRef, Plan
 from flotilla_common.control.replay_controller import Planning
 from flotilla_common.control.report_buffer import StatusReports
 from flotilla_common.control.spec import Component, ControllerSpec, Responder

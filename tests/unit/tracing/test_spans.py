@@ -7,10 +7,20 @@ import pytest
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.bus import subjects
-from flotilla_common.control import spans
+from flotilla_common.control import journal
 from flotilla_common.control.journal import Admission, Journal
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Create, Delete, Intent, Outcome, OutcomeKind, Patch, Plan, Reason, State
+from flotilla_common.control.plan import (
+    Create,
+    Delete,
+    Intent,
+    ObjectRef,
+    Outcome,
+    OutcomeKind,
+    Patch,
+    Plan,
+    Reason,
+    State,
+)
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.tracing.context import SpanContext, change
 from flotilla_watcher.publisher import ChangeSpans
@@ -124,5 +134,5 @@ def test_no_two_writes_of_a_pass_share_a_span() -> None:
     create = Create(resource=POD, namespace="default", name="web-1", intent=Intent.CREATE, cause="", body={})
     other = Patch(resource=POD, namespace="default", name="web-2", intent=Intent.UPDATE, cause="", body={})
     actions = (PATCH, status, delete, create, other)
-    assert len({spans.write_context(SUBJECT, "t1", action).span_id for action in actions}) == len(actions)
-    assert spans.write_context(SUBJECT, "t1", PATCH) != spans.write_context(SUBJECT, "t2", PATCH)
+    assert len({journal.write_context(SUBJECT, "t1", action).span_id for action in actions}) == len(actions)
+    assert journal.write_context(SUBJECT, "t1", PATCH) != journal.write_context(SUBJECT, "t2", PATCH)

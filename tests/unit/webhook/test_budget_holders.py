@@ -11,8 +11,7 @@ from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.bus.interface import BusError
 from flotilla_common.bus.subjects import last_why
 from flotilla_common.control.journal import Journal
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Plan, Reason, State
+from flotilla_common.control.plan import ObjectRef, Plan, Reason, State
 from flotilla_webhook.budgets.reports import MOST_CHARACTERS, REST_SECONDS, WAIT_SECONDS
 from tests.testkit.documents import Json
 from tests.unit.webhook.budget_world import NAMESPACE, NOW, ToldBus, World, budget, pod

@@ -19,15 +19,13 @@ from flotilla_common.control import metrics
 from flotilla_common.control.executor import Executor, Report
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.journal import Journal
-from flotilla_common.control.keystate import Key, KeyStates, Memory
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Event, Outcome, OutcomeKind, Patch, Plan, Reason, State
+from flotilla_common.control.keystate import Key, KeyStates, Memory, StatusThrottle
+from flotilla_common.control.metrics import WAITING, WaitingObjects
+from flotilla_common.control.plan import Event, ObjectRef, Outcome, OutcomeKind, Patch, Plan, Reason, State
 from flotilla_common.control.priority import PriorityOrder
 from flotilla_common.control.queue import Backoff, KeyedQueue
 from flotilla_common.control.shards import Shards, shard_of
-from flotilla_common.control.statusthrottle import StatusThrottle
-from flotilla_common.control.waiting import WAITING, WaitingObjects
-from flotilla_common.control.write_failures import with_write_failures
+from flotilla_common.control.writes import with_write_failures
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.table import VersionsWentBack
 from flotilla_common.tracing.context import change
@@ -246,7 +244,7 @@ class Controller(Generic[S]):
         return changed
 
     async def _carry_out(self, key: Key, subject: ObjectRef, plan: Plan, trace: str, fence: Fence) -> Report:
-        """Write the dependents, and the status first, last, or later (see `statusthrottle`)."""
+        """Write the dependents, and the status first, last, or later (see `StatusThrottle`)."""
         early, state = None, self._states[key]
         if plan.status is None:
             self._throttle.unneeded(state)

@@ -15,8 +15,7 @@ import structlog
 from flotilla_common.api.resources import EVENT
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.control.metrics import EVENTS_DROPPED
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Event, Json, PatchType
+from flotilla_common.control.plan import Event, Json, ObjectRef, PatchType
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 BURST = 25.0

@@ -15,12 +15,22 @@ from flotilla_common.api.resources import POD, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.fence import Fence
-from flotilla_common.control.journal import Journal
+from flotilla_common.control.journal import Journal, write_context
 from flotilla_common.control.limiter import Limiter
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Action, Chain, Create, Delete, Json, Outcome, OutcomeKind, Patch, Plan, Stage
-from flotilla_common.control.spans import write_context
-from flotilla_common.control.write_failures import WriteFailure, write_failure_of
+from flotilla_common.control.plan import (
+    Action,
+    Chain,
+    Create,
+    Delete,
+    Json,
+    ObjectRef,
+    Outcome,
+    OutcomeKind,
+    Patch,
+    Plan,
+    Stage,
+)
+from flotilla_common.control.writes import WriteFailure, write_failure_of
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.tracing.context import carried

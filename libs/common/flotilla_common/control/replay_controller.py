@@ -17,12 +17,11 @@ from flotilla_common.clock import Clock
 from flotilla_common.control.controller import failed_plan
 from flotilla_common.control.controller_context import Named
 from flotilla_common.control.keystate import Key, Memory
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Plan
+from flotilla_common.control.plan import ObjectRef, Plan
 from flotilla_common.control.report_buffer import ReportBuffer
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Trigger, Watch
-from flotilla_common.control.write_failures import with_write_failures
+from flotilla_common.control.writes import with_write_failures
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, Unreachable
 from flotilla_common.mirror.named import Followed

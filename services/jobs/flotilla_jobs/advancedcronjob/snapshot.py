@@ -8,7 +8,7 @@ from flotilla_common.api.batch import Job
 from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB, AdvancedCronJob
 from flotilla_common.api.kinds.broadcastjob.types import BroadcastJob
 from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob
-from flotilla_common.control.objectref import ObjectRef
+from flotilla_common.control.plan import ObjectRef
 
 Child = Job | BroadcastJob | ImageListPullJob
 

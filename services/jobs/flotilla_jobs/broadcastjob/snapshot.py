@@ -6,7 +6,7 @@ import msgspec
 
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB, BroadcastJob
-from flotilla_common.control.objectref import ObjectRef
+from flotilla_common.control.plan import ObjectRef
 from flotilla_common.gates import Gates
 
 

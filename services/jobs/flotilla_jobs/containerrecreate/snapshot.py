@@ -5,7 +5,7 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import RECREATE_NODE_NAME, RECREATE_POD_UID
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST, ContainerRecreateRequest
-from flotilla_common.control.objectref import ObjectRef
+from flotilla_common.control.plan import ObjectRef
 from flotilla_common.node.reports import RecreateReport
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.ephemeraljob.types import EPHEMERAL_JOB, EphemeralJob
-from flotilla_common.control.objectref import ObjectRef
+from flotilla_common.control.plan import ObjectRef
 
 
 class EphemeralJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ import msgspec
 
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB, ImageListPullJob
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
-from flotilla_common.control.objectref import ObjectRef
+from flotilla_common.control.plan import ObjectRef
 
 
 class ListJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ import msgspec
 from flotilla_common.api.core import Secret
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
-from flotilla_common.control.objectref import ObjectRef
+from flotilla_common.control.plan import ObjectRef
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):

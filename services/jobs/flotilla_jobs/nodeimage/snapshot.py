@@ -6,7 +6,7 @@ import msgspec
 
 from flotilla_common.api.core import Node
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage, NodeImageStatus
-from flotilla_common.control.objectref import ObjectRef
+from flotilla_common.control.plan import ObjectRef
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):

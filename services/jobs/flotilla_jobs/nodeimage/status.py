@@ -22,8 +22,7 @@ from flotilla_common.api.kinds.nodeimage.types import (
     TagStatus,
 )
 from flotilla_common.api.moments import later
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Event
+from flotilla_common.control.plan import Event, ObjectRef
 from flotilla_common.control.planbuilder import Deadlines
 
 SILENCE = timedelta(minutes=10)

@@ -7,7 +7,7 @@ import msgspec
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, NodePodProbe, NodePodProbeStatus
 from flotilla_common.api.kinds.podprobemarker.types import PodProbeMarker
-from flotilla_common.control.objectref import ObjectRef
+from flotilla_common.control.plan import ObjectRef
 from flotilla_policy.attempts import Attempts
 
 

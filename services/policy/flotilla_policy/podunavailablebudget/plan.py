@@ -21,8 +21,7 @@ from flotilla_common.api.kinds.podunavailablebudget.types import (
 )
 from flotilla_common.api.numbers import strict_value
 from flotilla_common.api.resources import POD
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Chain, Event, Intent, Patch, PatchType, Plan, State
+from flotilla_common.control.plan import Chain, Event, Intent, ObjectRef, Patch, PatchType, Plan, State
 from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
 from flotilla_common.control.writes import patch_of, write_status
 from flotilla_common.workload.budget import changes_of, is_recorded, related_budget, status_document

@@ -7,7 +7,7 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET, PodUnavailableBudget
-from flotilla_common.control.objectref import ObjectRef
+from flotilla_common.control.plan import ObjectRef
 from flotilla_common.gates import Gates
 from flotilla_common.workload.budget import is_consistent, is_ready
 

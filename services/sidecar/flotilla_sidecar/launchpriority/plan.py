@@ -13,8 +13,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import LAUNCH_COMPLETED
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import CONFIG_MAP, POD
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Action, Chain, Event, Frozen, Intent, Json, Patch, Plan, Stage
+from flotilla_common.control.plan import Action, Chain, Event, Frozen, Intent, Json, ObjectRef, Patch, Plan, Stage
 from flotilla_common.control.writes import create_of, patch_of
 from flotilla_sidecar.launchpriority.launch import (
     GOOD_SECONDS,

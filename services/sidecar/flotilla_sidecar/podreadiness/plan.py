@@ -10,8 +10,7 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import POD_READY
 from flotilla_common.api.resources import POD
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Intent, Plan, Stage
+from flotilla_common.control.plan import Intent, ObjectRef, Plan, Stage
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.readiness import ensure_pod_ready
 

@@ -10,7 +10,7 @@ import msgspec
 from flotilla_common.api.core import Namespace
 from flotilla_common.api.kinds.resourcedistribution.types import RESOURCE_DISTRIBUTION, ResourceDistribution, Targets
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.objectref import ObjectRef
+from flotilla_common.control.plan import ObjectRef
 from flotilla_sidecar.resourcedistribution.copies import Copy
 
 SYSTEM = frozenset({"kube-system", "kube-public"})

@@ -8,7 +8,7 @@ from flotilla_common.api.core import ControllerRevision, Namespace, Pod
 from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet
 from flotilla_common.control.keystate import Key
-from flotilla_common.control.objectref import ObjectRef
+from flotilla_common.control.plan import ObjectRef
 from flotilla_common.gates import Gates
 
 

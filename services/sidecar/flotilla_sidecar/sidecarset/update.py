@@ -24,8 +24,7 @@ from flotilla_common.api.kinds.sidecarset.podmetadata import patched_annotations
 from flotilla_common.api.kinds.sidecarset.records import Record, records, written
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Chain, Event, Intent
+from flotilla_common.control.plan import Chain, Event, Intent, ObjectRef
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_sidecar.sidecarset.containers import (
     Consistency,

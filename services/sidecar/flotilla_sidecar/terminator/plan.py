@@ -15,8 +15,19 @@ from flotilla_common.api.keys import SIDECAR_TERMINATED
 from flotilla_common.api.kinds.containerrecreaterequest.types import IGNORE, RECREATE_REQUEST, ContainerRecreateRequest
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Action, Event, Frozen, Intent, Json, PatchType, Plan, Reason, Stage, State
+from flotilla_common.control.plan import (
+    Action,
+    Event,
+    Frozen,
+    Intent,
+    Json,
+    ObjectRef,
+    PatchType,
+    Plan,
+    Reason,
+    Stage,
+    State,
+)
 from flotilla_common.control.writes import create_of, patch_of
 from flotilla_common.workload.ownership import owner_reference
 from flotilla_sidecar.terminator.containers import IGNORE_EXIT_CODE_ENV, Ending

@@ -13,7 +13,7 @@ from flotilla_common.api.kinds.statefulset.types import Ordinals as OrdinalsSpec
 from flotilla_common.api.kinds.statefulset.types import StatefulSet
 from flotilla_common.api.meta import Model, Object, ObjectMeta, TargetRef
 from flotilla_common.api.resources import Resource
-from flotilla_common.control.objectref import ObjectRef
+from flotilla_common.control.plan import ObjectRef
 from flotilla_common.gates import Gates
 from flotilla_statefulset.ordinals import Ordinals
 from flotilla_statefulset.statefulset.numbers import targets

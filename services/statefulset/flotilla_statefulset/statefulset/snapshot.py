@@ -9,7 +9,7 @@ from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
 from flotilla_common.control.keystate import Key
-from flotilla_common.control.objectref import ObjectRef
+from flotilla_common.control.plan import ObjectRef
 from flotilla_common.gates import Gates
 from flotilla_common.workload.gathering import Options
 

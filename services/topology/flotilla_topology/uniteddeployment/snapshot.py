@@ -7,7 +7,7 @@ import msgspec
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT, UnitedDeployment
 from flotilla_common.api.workload import Workload
-from flotilla_common.control.objectref import ObjectRef
+from flotilla_common.control.plan import ObjectRef
 
 
 class UnitedDeploymentSnapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from flotilla_common.api.kinds.workloadspread.targets import (
 from flotilla_common.api.kinds.workloadspread.types import VERSION_IGNORED, WORKLOAD_SPREAD, WorkloadSpread
 from flotilla_common.api.resources import Resource
 from flotilla_common.api.workload import Workload
-from flotilla_common.control.objectref import ObjectRef
+from flotilla_common.control.plan import ObjectRef
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):

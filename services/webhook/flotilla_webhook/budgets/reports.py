@@ -22,8 +22,7 @@ from flotilla_common.bus.interface import Bus, BusError
 from flotilla_common.clock import Clock
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.journal import Admission, Journal
-from flotilla_common.control.objectref import ObjectRef
-from flotilla_common.control.plan import Event
+from flotilla_common.control.plan import Event, ObjectRef
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.pods.admission import PodChange
 
