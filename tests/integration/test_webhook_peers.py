@@ -13,11 +13,11 @@ from flotilla_common.bus.interface import BusError
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock, SystemEntropy
 from flotilla_dev.cluster.nats import NatsServer, start_nats
-from flotilla_webhook.spreading.peers import ASK_SECONDS, SILENT_SECONDS, Grant, Peers, Question
+from flotilla_webhook.spreading.peers import ASK_SECONDS, SILENT_SECONDS, Grant, LoanRequest, Peers
 from tests.support.broker import BusAt
 from tests.support.cluster import eventually, programs
 
-QUESTION = Question("uid", "versionIgnored", "a", "web-1")
+QUESTION = LoanRequest("uid", "versionIgnored", "a", "web-1")
 
 
 class Site:
@@ -26,7 +26,7 @@ class Site:
     def __init__(self, server: NatsServer) -> None:
         self.server = server
         self.buses: list[NatsBus] = []
-        self.asked: list[Question] = []
+        self.asked: list[LoanRequest] = []
         self.first, self.second = (Peers(self.bus("webhook"), SystemClock(), SystemEntropy()) for _ in range(2))
 
     def bus(self, service: str) -> NatsBus:
@@ -34,7 +34,7 @@ class Site:
         self.buses.append(bus)
         return bus
 
-    async def lend(self, question: Question) -> Grant:
+    async def lend(self, question: LoanRequest) -> Grant:
         self.asked.append(question)
         return Grant(question.subset, "token")
 

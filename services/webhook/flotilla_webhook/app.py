@@ -20,7 +20,7 @@ from flotilla_webhook.budgets.reports import COMPONENT, BudgetRecords
 from flotilla_webhook.chain import chain_of
 from flotilla_webhook.kinds import handlers_of
 from flotilla_webhook.metrics import process_metrics
-from flotilla_webhook.protection import recorder
+from flotilla_webhook.protection import protection_log
 from flotilla_webhook.server.registration import Endpoint, Registration
 from flotilla_webhook.server.serving import WebhookServer
 
@@ -32,7 +32,7 @@ async def run(context: Context) -> None:
     settings, gates, metrics = context.settings, context.gates, process_metrics()
     journal = Journal(bus, clock, context.service, context.replica, context.tracer)
     events = Recorder(api, clock, entropy, COMPONENT)
-    records = BudgetRecords(journal, events, metrics, recorder(settings.protection_log_path))
+    records = BudgetRecords(journal, events, metrics, protection_log(settings.protection_log_path))
 
     chain = chain_of(api, bus, clock, entropy, settings, gates, records)
     handlers = handlers_of(api, clock, settings, gates, metrics) | chain.handlers()

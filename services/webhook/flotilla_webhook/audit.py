@@ -42,10 +42,10 @@ class Audit:
             verbs = list(kind.rules().admission.handlers)
             for verb in verbs:
                 last = verb == verbs[-1]
-                found |= {path: self._watched(kind, handlers[path], last=last) for path in paths(kind, verb)}
+                found |= {path: self._audited(kind, handlers[path], last=last) for path in paths(kind, verb)}
         return found
 
-    def _watched(self, kind: Kind, handler: Handler, *, last: bool) -> Handler:
+    def _audited(self, kind: Kind, handler: Handler, *, last: bool) -> Handler:
         """Wrap a handler. With `last`, no further handler can refuse what it admits."""
 
         async def answer(request: Request) -> Answer:
@@ -53,17 +53,17 @@ class Audit:
             answer = await handler(request)
             if not request.dry_run and not request.sub_resource and (last or not answer.allowed):
                 try:
-                    self._tell(kind, request, answer, self._clock.monotonic() - began)
+                    self._publish(kind, request, answer, self._clock.monotonic() - began)
                 except Exception:  # noqa: BLE001 - a faulty record must not affect the answer
                     _log.exception("cannot publish a change", kind=kind.name, name=request.name)
             return answer
 
         return answer
 
-    def _tell(self, kind: Kind, request: Request, answer: Answer, seconds: float) -> None:
+    def _publish(self, kind: Kind, request: Request, answer: Answer, seconds: float) -> None:
         before, after = request.old_object or {}, request.object or {}
         reported = redacted_changes(before, after, values=not kind.confidential) if before and after else []
-        if before and after and answer.allowed and not self._matters(kind, request, reported):
+        if before and after and answer.allowed and not self._is_intent(kind, request, reported):
             return
         namespace, name = identity(after or before, request)
         self._journal.admitted(
@@ -82,7 +82,7 @@ class Audit:
             ),
         )
 
-    def _matters(self, kind: Kind, request: Request, reported: list[Json]) -> bool:
+    def _is_intent(self, kind: Kind, request: Request, reported: list[Json]) -> bool:
         """Report whether the change is a user's intent. Our services keep labels and annotations all the time."""
         ours = kind.made_by_us or request.user_info.username.startswith(self._own)
         return any(not ours or change["path"].startswith(("spec", "and ")) for change in reported)

@@ -71,25 +71,25 @@ class Cache(Generic[T]):
         A version that is older than the known one is ignored, and so is one of an object whose deletion the watch has
         shown.
         """
-        key, found = self._reading(msgspec.Raw(item))
+        key, found = self._decoded(msgspec.Raw(item))
         if key in self._held or found.version > self._seen:
-            self._hold(key, found)
+            self._store(key, found)
 
     def forget(self, namespace: str, name: str) -> None:
         """Remove an object that does not exist at the apiserver."""
         if self._held.pop((namespace, name), None) is not None:
-            self._tell()
+            self._notify()
 
     async def listing(self) -> None:
         self._listed = {}
 
     async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
-        key, found = self._reading(item)
+        key, found = self._decoded(item)
         self._listed[key] = found
 
     async def complete(self, version: str) -> None:
         self._held, self.known, self._seen = self._listed, True, version_number(version)
-        self._tell()
+        self._notify()
 
     async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
         self._seen = version_number(head.resource_version)
@@ -97,9 +97,9 @@ class Cache(Generic[T]):
             held = self._held.get((head.namespace, head.name))
             if held is not None and held.version <= self._seen:  # not a later object of this name
                 del self._held[head.namespace, head.name]
-                self._tell()
+                self._notify()
         else:
-            self._hold(*self._reading(item))
+            self._store(*self._decoded(item))
 
     async def progress(self, version: str) -> None:
         """Ignore bookmarks: they contain no objects."""
@@ -110,14 +110,14 @@ class Cache(Generic[T]):
         if trouble:
             structlog.get_logger().info("cannot watch", resource=self.resource.id, why=trouble)
 
-    def _hold(self, key: _Key, found: _Held[T]) -> None:
+    def _store(self, key: _Key, found: _Held[T]) -> None:
         held = self._held.get(key)
         if held is None or held.version < found.version:
             self._held[key] = found
             if held is None or self._need(held) != self._need(found):
-                self._tell()
+                self._notify()
 
-    def _reading(self, item: msgspec.Raw) -> tuple[_Key, _Held[T]]:
+    def _decoded(self, item: msgspec.Raw) -> tuple[_Key, _Held[T]]:
         metadata = metadata_of(item)
         value = self._read(item) if metadata.deletion_timestamp is None else None
         return metadata.key, _Held(version_number(metadata.resource_version), value)
@@ -125,13 +125,26 @@ class Cache(Generic[T]):
     def _need(self, held: _Held[T]) -> Hashable:
         return None if held.value is None else self._needs(held.value)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         needed = frozenset(self._needs(held.value) for held in self._held.values() if held.value is not None)
         if needed == self.needed:
             return
         self.needed = needed
         for listener in self._listeners:
             listener()
+
+
+def decoder(kind: type[T]) -> Callable[[msgspec.Raw], T | None]:
+    """Return a function that decodes stored objects; those that cannot be decoded are skipped."""
+
+    def decode(item: msgspec.Raw) -> T | None:
+        try:
+            return msgspec.json.decode(item, type=kind)
+        except msgspec.MsgspecError as fault:
+            structlog.get_logger().warning(f"cannot read a {kind.__name__}", error=str(fault))
+            return None
+
+    return decode
 
 
 async def read_all(api: Api, resource: Resource, namespace: str = "") -> list[msgspec.Raw]:

@@ -30,7 +30,7 @@ from flotilla_common.kube.interface import Api, ApiError, Unreachable, pages
 from flotilla_common.settings import Settings
 from flotilla_webhook.cache import read_all
 from flotilla_webhook.metrics import Metrics
-from flotilla_webhook.protection import LiveCounts, Protection, recorder
+from flotilla_webhook.protection import LiveCounts, Protection, protection_log
 from flotilla_webhook.server.reviews import Handler
 
 METADATA_PAGE = 10_000
@@ -75,7 +75,7 @@ class LiveTools:
 
 def handlers_of(api: Api, clock: Clock, settings: Settings, gates: Gates, metrics: Metrics) -> dict[str, Handler]:
     """Return the handler of every admission path except those of pods."""
-    protection = Protection(gates, LiveCounts(api), metrics, recorder(settings.protection_log_path))
+    protection = Protection(gates, LiveCounts(api), metrics, protection_log(settings.protection_log_path))
     kinds = kind_handlers(LiveTools(api, clock, gates, protection, settings.namespace))
     return kinds | protection.handlers()
 
@@ -131,16 +131,16 @@ class DryRunValidator:
 
     async def verdict(self, namespace: str, template: Json, claims: list[Json]) -> Verdict:
         """Return faults and unknown fields of the template. Each claim template is a volume, too."""
-        judged = _judged(template, claims)
+        bare = _bare_template(template, claims)
         document = {
             **POD_TEMPLATE.type_meta,
             "metadata": {"generateName": "flotilla-dry-run-", "namespace": namespace},
-            "template": judged,
+            "template": bare,
         }
         try:
             answer = await dry_run(self.api, POD_TEMPLATE, namespace, document)
         except ApiError as refusal:
-            if _says_nothing(refusal):
+            if _is_unrelated(refusal):
                 return Verdict()  # the problem also affects the write itself or the pods
             if refusal.code == 422:
                 return Verdict(faults=_translate(refusal))
@@ -148,7 +148,7 @@ class DryRunValidator:
                 return Verdict(faults=[Fault("spec.template", f"Invalid value: {refusal.message}")])
             raise
         kept = member(msgspec.json.decode(answer), "template")
-        return Verdict(dropped=sorted(_missing(judged, kept, "spec.template"))[:MAX_DROPPED])
+        return Verdict(dropped=sorted(_missing(bare, kept, "spec.template"))[:MAX_DROPPED])
 
 
 async def dry_run(api: Api, resource: Resource, namespace: str, document: Json) -> bytes:
@@ -161,11 +161,11 @@ async def dry_run(api: Api, resource: Resource, namespace: str, document: Json) 
         return await api.create(resource, namespace, body, dry_run=True)
 
 
-def _judged(template: Json, claims: list[Json]) -> Json:
+def _bare_template(template: Json, claims: list[Json]) -> Json:
     """Return the template without what a workload may have beyond a bare template."""
-    judged = copy.deepcopy(template)
-    mapping(member(judged, "metadata").get("annotations")).pop(_DELETION_COST, None)
-    spec = mapping(judged.get("spec"))
+    bare = copy.deepcopy(template)
+    mapping(member(bare, "metadata").get("annotations")).pop(_DELETION_COST, None)
+    spec = mapping(bare.get("spec"))
     if spec.get("hostNetwork") is True:
         fill_host_ports(spec)
     named = (text(member(claim, "metadata").get("name")) for claim in claims)  # one without a name is refused
@@ -173,7 +173,7 @@ def _judged(template: Json, claims: list[Json]) -> Json:
     if names:
         others = [volume for volume in mappings(spec.get("volumes")) if volume.get("name") not in names]
         spec["volumes"] = others + [{"name": name, "emptyDir": {}} for name in names]
-    return judged
+    return bare
 
 
 def _missing(sent: JsonValue, kept: JsonValue, path: str) -> Iterator[str]:
@@ -199,7 +199,7 @@ def _translate(refusal: ApiError) -> list[Fault]:
     return [Fault(f"spec.{field}", message) for field, message in reported if field.startswith(_OURS)]
 
 
-def _says_nothing(refusal: ApiError) -> bool:
+def _is_unrelated(refusal: ApiError) -> bool:
     """Report whether the refusal is not about the template.
 
     The namespace is being deleted, or a quota, a policy or missing rights refuse PodTemplates, which are never stored.

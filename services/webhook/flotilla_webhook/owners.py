@@ -11,14 +11,14 @@ from flotilla_common.clock import Clock
 from flotilla_common.kube.discovery import served
 from flotilla_common.kube.interface import Api
 
-SECONDS = 10.0
+CACHED_SECONDS = 10.0
 """Time for which an owner's controller is cached: a Deployment may adopt or release a ReplicaSet."""
 
-_MOST = 10_000
+_MAX_CACHED = 10_000
 _RESOURCES = {(one.group, one.kind): one for one in SPREAD}
 
 
-class _Above(NamedTuple):
+class _CachedController(NamedTuple):
     """The controller of an owner, cached until a time."""
 
     until: float
@@ -31,7 +31,7 @@ class Owners:
     def __init__(self, api: Api, clock: Clock) -> None:
         self._api = api
         self._clock = clock
-        self._above: dict[str, _Above] = {}  # by the owner's uid
+        self._controllers: dict[str, _CachedController] = {}  # by the owner's uid
 
     async def lead_to(
         self, target: TargetRef, owner: OwnerReference, namespace: str, custom: Collection[CustomWorkload]
@@ -54,13 +54,13 @@ class Owners:
 
     async def _controller_of(self, owner: OwnerReference, namespace: str) -> OwnerReference | None:
         """Return the controller of an owner. It hardly ever changes, so it is not read for each pod."""
-        now, held = self._clock.monotonic(), self._above.get(owner.uid)
+        now, held = self._clock.monotonic(), self._controllers.get(owner.uid)
         if held is None or held.until <= now:
-            if len(self._above) >= _MOST:
-                self._above.clear()
+            if len(self._controllers) >= _MAX_CACHED:
+                self._controllers.clear()
             resource = await self.resource(owner.api_version, owner.kind)
             found = controller_of(metadata_of(await self._api.get(resource, namespace, owner.name)))
-            held = self._above[owner.uid] = _Above(now + SECONDS, found)
+            held = self._controllers[owner.uid] = _CachedController(now + CACHED_SECONDS, found)
         return held.controller
 
     async def resource(self, api_version: str, kind: str) -> Resource:

@@ -132,7 +132,7 @@ _ALWAYS = f"{_PREFIX}{DELETE_PROTECTION}=Always"
 _CASCADING = f"{_PREFIX}{DELETE_PROTECTION}=Cascading and "
 _CRD_VERSIONS = ("v1", "v1beta1")
 
-Check = Callable[[Json], Awaitable[str]]
+CascadingReason = Callable[[Json], Awaitable[str]]
 """Returns why an object labelled Cascading must stay, or "" if nothing alive is below it."""
 
 _log = structlog.get_logger()
@@ -177,7 +177,9 @@ class Protection(msgspec.Struct, frozen=True):
         """Check a Service or Ingress: only Always, no metric, no record."""
         return await self._decide(request, None, None)
 
-    async def _decide(self, request: Request, cascading: Check | None, counter: LegacyCounter | None) -> Answer:
+    async def _decide(
+        self, request: Request, cascading: CascadingReason | None, counter: LegacyCounter | None
+    ) -> Answer:
         old = request.old_object
         if request.operation != "DELETE" or request.sub_resource or old is None:
             return ALLOWED
@@ -242,7 +244,7 @@ async def _replicas_wanted(workload: Json) -> str:
     return f"{_CASCADING}replicas {wanted}>0" if wanted > 0 else ""
 
 
-def recorder(directory: str) -> Callable[[bytes], None]:
+def protection_log(directory: str) -> Callable[[bytes], None]:
     """Return a function that appends the record of a refused deletion to protection.log in the directory (§4).
 
     Without a directory, it logs the record. Raises OSError when the directory cannot be created.

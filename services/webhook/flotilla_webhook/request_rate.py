@@ -33,27 +33,27 @@ class RequestRate:
     def __init__(self, clock: Clock, many: int = MANY) -> None:
         self._clock = clock
         self._many = many
-        self._came: deque[tuple[float, str]] = deque()  # times and subjects of recent requests
+        self._requests: deque[tuple[float, str]] = deque()  # times and subjects of recent requests
 
-    def came(self, about: str = "") -> None:
+    def count_request(self, about: str = "") -> None:
         """Count a request."""
-        self._came.append((self._clock.monotonic(), about))
+        self._requests.append((self._clock.monotonic(), about))
 
     def rates(self) -> Mapping[str, float]:
         """Return requests per second by subject, empty while few come."""
         now = self._clock.monotonic()
-        while self._came and self._came[0][0] <= now - WINDOW_SECONDS:
-            self._came.popleft()
-        if len(self._came) < self._many:
+        while self._requests and self._requests[0][0] <= now - WINDOW_SECONDS:
+            self._requests.popleft()
+        if len(self._requests) < self._many:
             return {}
-        seconds = max(now - self._came[0][0], LEAST_SECONDS)  # a burst has a rate from its beginning on
-        return {about: count / seconds for about, count in Counter(one for _, one in self._came).items()}
+        seconds = max(now - self._requests[0][0], LEAST_SECONDS)  # a burst has a rate from its beginning on
+        return {about: count / seconds for about, count in Counter(one for _, one in self._requests).items()}
 
     @property
     def is_idle(self) -> bool:
         """Report whether no request has come for a while."""
-        return not self._came or self._came[-1][0] <= self._clock.monotonic() - IDLE_SECONDS
+        return not self._requests or self._requests[-1][0] <= self._clock.monotonic() - IDLE_SECONDS
 
     def stop(self) -> None:
         """Drop the requests: no more will come."""
-        self._came.clear()
+        self._requests.clear()

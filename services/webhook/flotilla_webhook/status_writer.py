@@ -32,7 +32,7 @@ V = TypeVar("V", bound=Object)
 D = TypeVar("D")
 T = TypeVar("T")
 
-PATIENCE_SECONDS = 5.0
+WRITE_TIMEOUT_SECONDS = 5.0
 """Seconds after which a write with repeated conflicts fails. The apiserver waits for thirty seconds."""
 
 _FIRST_PAUSE, _LAST_PAUSE, _JITTER = 0.005, 0.08, 0.5
@@ -41,7 +41,7 @@ _FIRST_PAUSE, _LAST_PAUSE, _JITTER = 0.005, 0.08, 0.5
 The first read is immediate, and is skipped if the watch has shown a newer version.
 """
 
-_LOOKS, _LOOK_SECONDS = 4, 0.002
+_CHECKS, _CHECK_SECONDS = 4, 0.002
 """After a conflict: the number of checks of the watch cache, and the seconds between them, before a GET."""
 
 _AT_ONCE, _LEAST_SHARE, _MOST_SHARE = 2, 1.0, 2.0
@@ -69,7 +69,7 @@ class NotRead(ValueError):
     """
 
 
-class Page(msgspec.Struct, Generic[V, D], frozen=True):
+class StatusSchema(msgspec.Struct, Generic[V, D], frozen=True):
     """The part of a resource's objects that is written."""
 
     resource: Resource
@@ -80,7 +80,7 @@ class Page(msgspec.Struct, Generic[V, D], frozen=True):
     """Returns the draft's merge patch of the status, empty if it changes nothing."""
 
 
-class _Entry(Generic[V, D, T]):
+class _PendingRequest(Generic[V, D, T]):
     """A request that waits for its write."""
 
     def __init__(self, decide: Decide[V, D, T], stored: Callable[[T], None], is_sure: Callable[[T], bool]) -> None:
@@ -99,7 +99,7 @@ class _Entry(Generic[V, D, T]):
             self._result = fault
 
     @property
-    def doubtful(self) -> bool:
+    def is_uncertain(self) -> bool:
         """Report whether the request has to be decided again, on a copy that was read after it came."""
         result: Any = self._result
         return not (self.answer.done() or isinstance(result, Exception) or self._is_sure(result))
@@ -117,7 +117,7 @@ class _Entry(Generic[V, D, T]):
             self.answer.set_result(self._result)
 
 
-class Ledger(Generic[V, D]):
+class StatusWriter(Generic[V, D]):
     """The status of one object, as this process writes it."""
 
     def __init__(
@@ -125,7 +125,7 @@ class Ledger(Generic[V, D]):
         api: Api,
         clock: Clock,
         entropy: Entropy,
-        page: Page[V, D],
+        schema: StatusSchema[V, D],
         cache: Cache[V],
         namespace: str,
         name: str,
@@ -133,17 +133,17 @@ class Ledger(Generic[V, D]):
         self._api = api
         self._clock = clock
         self._entropy = entropy
-        self._page = page
+        self._schema = schema
         self._cache = cache
         self._place = namespace, name
-        self._waiting: list[_Entry[V, D, Any]] = []
-        self._writer: asyncio.Task[None] | None = None
-        self._took = 0.0  # seconds of the last write
+        self._waiting: list[_PendingRequest[V, D, Any]] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._last_duration = 0.0  # seconds of the last write
 
     @property
     def busy(self) -> bool:
         """Report whether a request waits for its write."""
-        return self._writer is not None and not self._writer.done()
+        return self._writing is not None and not self._writing.done()
 
     def known(self) -> V | None:
         """Return this process's newest copy of the object, or None."""
@@ -161,17 +161,17 @@ class Ledger(Generic[V, D]):
         again on a copy that is read after this call. Raises Gone, ApiError and Unreachable for a write that fails,
         NotRead, and ValueError for a request that cannot be decided.
         """
-        entry = _Entry(decide, stored, is_sure)
+        entry = _PendingRequest(decide, stored, is_sure)
         self._waiting.append(entry)
         if not self.busy:
-            self._writer = asyncio.create_task(self._work())
+            self._writing = asyncio.create_task(self._work())
         return await entry.answer
 
     async def _work(self) -> None:
         writes = 0
         while self._waiting:
             if writes >= _AT_ONCE:
-                await self._clock.sleep(self._took * self._entropy.uniform(_LEAST_SHARE, _MOST_SHARE))
+                await self._clock.sleep(self._last_duration * self._entropy.uniform(_LEAST_SHARE, _MOST_SHARE))
             entries, self._waiting = self._waiting, []
             try:
                 writes += await self._write(entries)
@@ -182,7 +182,7 @@ class Ledger(Generic[V, D]):
                 for entry in entries:
                     entry.done()
 
-    async def _write(self, entries: Sequence[_Entry[V, D, Any]]) -> bool:
+    async def _write(self, entries: Sequence[_PendingRequest[V, D, Any]]) -> bool:
         """Decide the requests and store the result; return whether there was something to store.
 
         Raises Gone, ApiError (409 after repeated conflicts) and Unreachable for the write, NotRead, and ValueError for
@@ -190,13 +190,13 @@ class Ledger(Generic[V, D]):
         """
         value, pause = self.known(), 0.0
         is_newest = False
-        end = self._clock.monotonic() + PATIENCE_SECONDS
+        end = self._clock.monotonic() + WRITE_TIMEOUT_SECONDS
         while True:
             try:
                 if value is None:
                     value, is_newest = await self._read(), True
                 changes = self._decided(entries, value)
-                if not is_newest and any(entry.doubtful for entry in entries):
+                if not is_newest and any(entry.is_uncertain for entry in entries):
                     value = None
                     continue
                 return await self._store(value, changes)
@@ -217,27 +217,27 @@ class Ledger(Generic[V, D]):
 
     async def _newer(self, tried: V) -> V | None:
         """Return a version other than the tried one if the watch shows it within the time of a request, or None."""
-        for _ in range(_LOOKS):
+        for _ in range(_CHECKS):
             known = self.known()
             if known is not None and known.metadata.resource_version != tried.metadata.resource_version:
                 return known
-            await self._clock.sleep(_LOOK_SECONDS)
+            await self._clock.sleep(_CHECK_SECONDS)
         return None
 
     async def _read(self) -> V:
-        body = await found_or_none(self._api.get(self._page.resource, *self._place))
+        body = await found_or_none(self._api.get(self._schema.resource, *self._place))
         if body is None:
             self._cache.forget(*self._place)
             raise Gone
         self._cache.take(body)
-        return msgspec.json.decode(body, type=self._page.type)
+        return msgspec.json.decode(body, type=self._schema.type)
 
-    def _decided(self, entries: Sequence[_Entry[V, D, Any]], value: V) -> Json:
+    def _decided(self, entries: Sequence[_PendingRequest[V, D, Any]], value: V) -> Json:
         """Return the merge patch of the status for all of these requests, empty if it changes nothing."""
-        draft = self._page.draft(value)
+        draft = self._schema.draft(value)
         for entry in entries:
             entry.decide(value, draft)
-        return self._page.changes(value, draft)
+        return self._schema.changes(value, draft)
 
     async def _store(self, value: V, changes: Json) -> bool:
         if not changes:
@@ -245,8 +245,8 @@ class Ledger(Generic[V, D]):
         began, meta = self._clock.monotonic(), value.metadata
         body: Json = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, "status": changes}
         written = await self._api.patch(
-            self._page.resource, *self._place, msgspec.json.encode(body), PatchType.MERGE, subresource="status"
+            self._schema.resource, *self._place, msgspec.json.encode(body), PatchType.MERGE, subresource="status"
         )
         self._cache.take(written)
-        self._took = self._clock.monotonic() - began
+        self._last_duration = self._clock.monotonic() - began
         return True

@@ -10,7 +10,7 @@ from flotilla_common.api.podrules import PodRule, decoded
 from flotilla_common.kube.interface import ApiError
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_webhook.pods.activation import LINGER_SECONDS, Activation, ActiveRules
-from flotilla_webhook.pods.admission import SEEN, PodAdmission, PodChecks
+from flotilla_webhook.pods.admission import RULE_IN_USE, PodAdmission, PodChecks
 from flotilla_webhook.pods.persistent import PersistentStates
 from tests.support.fake_clock import FakeClock
 from tests.testkit.admission import applied, configure, create
@@ -237,4 +237,4 @@ async def test_only_a_dry_run_is_a_probe() -> None:
     request = Request(uid="u", operation="CREATE", object=template, resource=Named(resource="podtemplates"))
     assert (await World().pods.mutate(request)).code == 400
     marked = await World().pods.mutate(msgspec.structs.replace(request, dry_run=True))
-    assert applied(template, marked)["metadata"]["annotations"] == {SEEN: "true"}
+    assert applied(template, marked)["metadata"]["annotations"] == {RULE_IN_USE: "true"}

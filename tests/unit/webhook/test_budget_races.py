@@ -9,10 +9,10 @@ import pytest
 from flotilla_common.api.admission.review import ALLOWED
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.status_writer import PATIENCE_SECONDS
+from flotilla_webhook.status_writer import WRITE_TIMEOUT_SECONDS
 from tests.testkit.documents import Json
 from tests.unit.webhook.budget_world import NAMESPACE, World, budget, pod, with_image
-from tests.unit.webhook.test_ledger import CONFLICT, Distant, SlowClock, once, raising
+from tests.unit.webhook.test_status_writer import CONFLICT, Distant, SlowClock, once, raising
 
 
 async def replicas(cluster: Distant, count: int = 2, *, watching: bool = True) -> list[World]:
@@ -121,7 +121,7 @@ async def test_one_that_is_always_too_late_gives_up() -> None:
     cluster.before_write = raising(CONFLICT)
     answer = await world.delete(pod())
     assert (answer.code, answer.reason, answer.message) == (403, "Forbidden", CONFLICT.message)
-    assert PATIENCE_SECONDS < world.clock.time < 2 * PATIENCE_SECONDS
+    assert WRITE_TIMEOUT_SECONDS < world.clock.time < 2 * WRITE_TIMEOUT_SECONDS
 
 
 async def test_a_budget_that_is_deleted_meanwhile_lets_pass() -> None:
@@ -179,4 +179,4 @@ async def test_bookings_of_budgets_that_are_gone_are_forgotten() -> None:
     world = await World(budget(1)).watch()
     for number in range(1100):
         await world.delete(pod(metadata={"annotations": {"pub.kruise.io/related-pub": f"gone-{number}"}}))
-    assert len(world.budgets._bookings) <= 1000
+    assert len(world.budgets._units) <= 1000

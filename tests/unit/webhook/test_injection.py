@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_webhook.pods.sidecar_injection import Source, inject
+from flotilla_webhook.pods.sidecar_injection import SidecarSource, inject
 from tests.testkit.documents import Json
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
@@ -29,10 +29,10 @@ def hot(name: str, **more: Any) -> Json:
     return sidecar(name, image="v1", upgradeStrategy=upgrade, **more)
 
 
-def source(*containers: Json, name: str = "side", revision: str = "side-1", **spec: Any) -> Source:
+def source(*containers: Json, name: str = "side", revision: str = "side-1", **spec: Any) -> SidecarSource:
     annotations = {"kruise.io/sidecarset-hash": "h", "kruise.io/sidecarset-hash-without-image": "w"}
     metadata = {"name": name, "annotations": annotations}
-    return Source({"metadata": metadata, "spec": {"containers": list(containers), **spec}}, revision)
+    return SidecarSource({"metadata": metadata, "spec": {"containers": list(containers), **spec}}, revision)
 
 
 def pod(*containers: Json, annotations: Json | None = None, **spec: Any) -> Json:
@@ -40,7 +40,7 @@ def pod(*containers: Json, annotations: Json | None = None, **spec: Any) -> Json
     return {"metadata": metadata, "spec": {"containers": list(containers) or [{"name": "main"}], **spec}}
 
 
-def injected(document: Json, *sources: Source, **options: Any) -> Json:
+def injected(document: Json, *sources: SidecarSource, **options: Any) -> Json:
     """Return the pod with the SidecarSets injected.
 
     Checks that the SidecarSets are unchanged, and that a second injection changes nothing.

@@ -18,7 +18,7 @@ from flotilla_webhook.spreading.places_ahead import AHEAD_SECONDS, FRESH_SECONDS
 from tests.support.fake_bus import FakeBus
 from tests.testkit.documents import Json
 from tests.unit.webhook.spread_world import NAMESPACE, World, mark, pod, spread, subset
-from tests.unit.webhook.test_ledger import Distant, DistantBus, raising, replicas, turns
+from tests.unit.webhook.test_status_writer import Distant, DistantBus, raising, replicas, turns
 
 PACE = 0.01
 """Seconds between two pods of a storm."""

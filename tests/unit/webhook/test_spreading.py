@@ -7,7 +7,7 @@ import pytest
 from flotilla_common.api.kinds.workloadspread.types import PLACE, WORKLOAD_SPREAD
 from flotilla_common.api.resources import JOB, REPLICA_SET, Resource
 from flotilla_common.kube.interface import ApiError
-from flotilla_webhook.owners import SECONDS
+from flotilla_webhook.owners import CACHED_SECONDS
 from flotilla_webhook.spreading.step import ASKED_SECONDS, UNSEEN_SECONDS
 from tests.testkit.documents import Json
 from tests.unit.webhook.spread_world import CLONE_SET, NAMESPACE, World, mark, owner, pod, spread, subset
@@ -155,7 +155,7 @@ async def test_an_owner_is_not_asked_for_with_each_pod() -> None:
     assert await world.places("p", "q", of=RS) == "aa"
     assert world.cluster.gets.count(("replicasets", "web-5d8")) == 1
     world.cluster.put(REPLICA_SET, child("web-5d8"))  # the Deployment has let it go
-    world.clock.time += SECONDS
+    world.clock.time += CACHED_SECONDS
     assert await world.places("r", of=RS) == "_"
 
 

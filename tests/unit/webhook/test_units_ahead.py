@@ -26,11 +26,11 @@ from flotilla_webhook.budgets.units import AWAITED_SECONDS
 from flotilla_webhook.budgets.units_ahead import RECOUNTED_SECONDS
 from flotilla_webhook.pods.admission import Check, CheckResult, PodChange
 from flotilla_webhook.request_rate import IDLE_SECONDS
-from flotilla_webhook.status_writer import PATIENCE_SECONDS
+from flotilla_webhook.status_writer import WRITE_TIMEOUT_SECONDS
 from tests.testkit.documents import Json, decoded
 from tests.unit.webhook.budget_world import NAMESPACE, World, budget, pod, with_image
 from tests.unit.webhook.test_budget_races import cluster_with, replicas
-from tests.unit.webhook.test_ledger import CONFLICT, Distant, once, raising, turns
+from tests.unit.webhook.test_status_writer import CONFLICT, Distant, once, raising, turns
 
 PACE = 0.01
 """Seconds between two requests of a storm."""
@@ -251,8 +251,8 @@ async def test_never_more_than_may_be_away(seed: int) -> None:
 
 def _die(world: World) -> None:
     """End what a replica was about to write."""
-    for booking in world.budgets._bookings.values():
-        for task in (booking._ahead._keeper, booking._ahead._hurried):
+    for units in world.budgets._units.values():
+        for task in (units._ahead._task, units._ahead._hurried):
             if task is not None:
                 task.cancel()
 
@@ -392,7 +392,7 @@ async def test_who_ends_does_not_wait_for_an_apiserver_that_is_away() -> None:
     begun = world.clock.monotonic()
     async with asyncio.timeout(10):
         await world.budgets.close()
-    assert world.clock.monotonic() - begun < 2 * PATIENCE_SECONDS
+    assert world.clock.monotonic() - begun < 2 * WRITE_TIMEOUT_SECONDS
 
 
 async def test_a_replica_that_may_not_write_tries_seldom_and_comes_to_an_end() -> None:
@@ -422,5 +422,5 @@ async def test_a_budget_that_is_deleted_is_forgotten() -> None:
     del cluster.objects[POD_UNAVAILABLE_BUDGET.plural, NAMESPACE, "pub"]
     await rest(world)
     await world.clock.sleep(IDLE_SECONDS)
-    assert not any(booking.busy for booking in world.budgets._bookings.values())
+    assert not any(units.busy for units in world.budgets._units.values())
     assert await world.delete(pod("late")) == ALLOWED

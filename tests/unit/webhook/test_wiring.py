@@ -14,7 +14,7 @@ from flotilla_common.settings import Settings
 from flotilla_webhook.chain import chain_of
 from flotilla_webhook.kinds import handlers_of
 from flotilla_webhook.metrics import process_metrics
-from flotilla_webhook.protection import recorder
+from flotilla_webhook.protection import protection_log
 from flotilla_webhook.server import tls
 from flotilla_webhook.server.certificates import issue
 from flotilla_webhook.server.registration import Endpoint, Registration
@@ -120,8 +120,8 @@ def test_metrics_tell_when_the_certificate_ends(tmp_path: Path) -> None:
 
 
 def test_protection_log(tmp_path: Path) -> None:
-    record = recorder(str(tmp_path / "log"))
+    record = protection_log(str(tmp_path / "log"))
     record(b"one")
     record(b"two")
     assert (tmp_path / "log" / "protection.log").read_bytes() == b"one\ntwo\n"
-    recorder("")(b"to the log")
+    protection_log("")(b"to the log")

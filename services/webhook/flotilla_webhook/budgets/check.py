@@ -1,7 +1,8 @@
 """The check of PodUnavailableBudgets: a request that disrupts an available pod takes a unit of its budget.
 
 Requests to delete, evict or update are refused without a unit (podunavailablebudget.md §8). Those that the pod alone
-decides do not read the budget. All others are decided in the budget's ledger: a unit counts once it is written, and
+decides do not read the budget. All others are decided together with a write of its status: a unit counts once it is
+written, and
 every outcome without such a write (a refusal, a budget that lets the pod pass, a dry run) is decided on a copy that was
 read after the request came. So neither a watch that lags nor another replica changes the outcome.
 """
@@ -32,24 +33,24 @@ from flotilla_common.kube.interface import Api
 from flotilla_common.workload.budget import Pass, Refusal, operation_of_update, related_budget, why_free
 from flotilla_webhook.budgets.reports import BudgetHolders, BudgetRecords
 from flotilla_webhook.budgets.rules import going_rule, updated_rule
-from flotilla_webhook.budgets.units import BudgetBooking, UnitRequest
-from flotilla_webhook.budgets.units_ahead import PAGE
-from flotilla_webhook.cache import Cache
+from flotilla_webhook.budgets.units import UnitRequest, Units
+from flotilla_webhook.budgets.units_ahead import BUDGET_STATUS
+from flotilla_webhook.cache import Cache, decoder
 from flotilla_webhook.pods.admission import EVICT, UPDATE, Check, CheckResult, PodChange
-from flotilla_webhook.status_writer import Gone, Ledger
+from flotilla_webhook.status_writer import Gone, StatusWriter
 
-TOLD_APART = 64
+MAX_NAMED = 64
 """Limit of the budgets that are named in the rules: each of them makes the configuration longer."""
 
-_BOOKINGS = 1000
-"""Limit of bookings that are kept, beyond those of budgets that exist."""
+_MAX_BUDGETS = 1000
+"""Limit of budgets whose units are cached, beyond those that exist."""
 
 _TOO_MANY_REQUESTS = 429
 
 _log = structlog.get_logger()
 
 
-class _Wanted(msgspec.Struct, frozen=True):
+class _Need(msgspec.Struct, frozen=True):
     """A unit of the budget that a pod names, and the change that needs it."""
 
     unit: UnitRequest
@@ -72,7 +73,7 @@ class Budgets:
         eviction_code: int,
     ) -> None:
         """Prepare the check; `eviction_code` is the HTTP code of refused evictions."""
-        self.cache = Cache(POD_UNAVAILABLE_BUDGET, _readable, _needed)
+        self.cache = Cache(POD_UNAVAILABLE_BUDGET, decoder(PodUnavailableBudget), _needed)
         self._api = api
         self._clock = clock
         self._entropy = entropy
@@ -82,11 +83,11 @@ class Budgets:
         self._terminating = TerminatingNamespaces(api)
         self._eviction_code = eviction_code
         self._replica = entropy.token()  # the name of this process among the replicas
-        self._bookings: dict[tuple[str, str], BudgetBooking] = {}  # by namespace and name
+        self._units: dict[tuple[str, str], Units] = {}  # by namespace and name
 
     async def close(self) -> None:
         """Return the units that were taken ahead, so that requests need not wait until they expire."""
-        await asyncio.gather(*(booking.close() for booking in self._bookings.values()))
+        await asyncio.gather(*(units.close() for units in self._units.values()))
 
     @property
     def on(self) -> bool:
@@ -114,7 +115,7 @@ class Budgets:
 
     def _rules(self, namespace: str, budgets: Collection[tuple[str, str]]) -> list[PodRule]:
         """Return the rules of pods of a namespace; `budgets` are namespaces and names of all budgets."""
-        names = [name for of, name in budgets if of == namespace] if len(budgets) <= TOLD_APART else ()
+        names = [name for of, name in budgets if of == namespace] if len(budgets) <= MAX_NAMED else ()
         going = [going_rule(namespace, names)] if self._gates.on(DELETE_GATE) else []
         return [*going, *([updated_rule(namespace, names)] if self._gates.on(UPDATE_GATE) else [])]
 
@@ -125,8 +126,8 @@ class Budgets:
             wanted = self._wanted(change)
             if wanted is None:
                 return CheckResult()
-            booking = self._booking(change.namespace, wanted.budget)
-            outcome = await booking.take(wanted.unit)
+            units = self._units_of(change.namespace, wanted.budget)
+            outcome = await units.take(wanted.unit)
         except Gone:
             return CheckResult()
         except (ApiError, Unreachable) as failure:
@@ -138,9 +139,9 @@ class Budgets:
         if outcome is not None or change.dry_run:
             return CheckResult()
         self._records.taken(change, wanted.unit.pod.metadata, wanted.budget, self._clock.monotonic() - began)
-        return CheckResult(take_back=partial(booking.take_back, wanted.unit))
+        return CheckResult(take_back=partial(units.take_back, wanted.unit))
 
-    def _wanted(self, change: PodChange) -> _Wanted | None:
+    def _wanted(self, change: PodChange) -> _Need | None:
         """Return the needed unit and its budget, or None if the pod alone shows that it needs none.
 
         Raises ValueError if the pod cannot be read.
@@ -158,9 +159,9 @@ class Budgets:
         pod = typed(change.pod, Pod)
         if why_free(pod, None, operation, self._gates) is not Pass.NO_BUDGET:
             return None
-        return _Wanted(UnitRequest(pod, operation, change.dry_run), name, change)
+        return _Need(UnitRequest(pod, operation, change.dry_run), name, change)
 
-    async def _refused(self, wanted: _Wanted, refusal: Refusal, began: float) -> CheckResult:
+    async def _refused(self, wanted: _Need, refusal: Refusal, began: float) -> CheckResult:
         change = wanted.change
         if await self._terminating.is_terminating(change.namespace):  # all of its pods may go
             return CheckResult()
@@ -180,18 +181,18 @@ class Budgets:
             return Answer(allowed=False, code=_TOO_MANY_REQUESTS, message=message, reason="TooManyRequests")
         return Answer(allowed=False, code=403, message=message, reason="Forbidden")
 
-    def _booking(self, namespace: str, name: str) -> BudgetBooking:
-        """Return the booking of a budget, which need not exist: pods may name any, and the first read shows it."""
+    def _units_of(self, namespace: str, name: str) -> Units:
+        """Return the units of a budget, which need not exist: pods may name any, and the first read shows it."""
         key = namespace, name
-        if key not in self._bookings:
-            if len(self._bookings) >= _BOOKINGS:
-                self._bookings = dict(self._kept())
-            ledger = Ledger(self._api, self._clock, self._entropy, PAGE, self.cache, namespace, name)
-            self._bookings[key] = BudgetBooking(ledger, self._clock, self._entropy, self._gates, self._replica)
-        return self._bookings[key]
+        if key not in self._units:
+            if len(self._units) >= _MAX_BUDGETS:
+                self._units = dict(self._kept())
+            writer = StatusWriter(self._api, self._clock, self._entropy, BUDGET_STATUS, self.cache, namespace, name)
+            self._units[key] = Units(writer, self._clock, self._entropy, self._gates, self._replica)
+        return self._units[key]
 
-    def _kept(self) -> Iterable[tuple[tuple[str, str], BudgetBooking]]:
-        return ((key, one) for key, one in self._bookings.items() if one.busy or self.cache.get(*key) is not None)
+    def _kept(self) -> Iterable[tuple[tuple[str, str], Units]]:
+        return ((key, one) for key, one in self._units.items() if one.busy or self.cache.get(*key) is not None)
 
 
 class TerminatingNamespaces:
@@ -225,15 +226,6 @@ class _Named(msgspec.Struct):
 def _metadata(pod: Json) -> ObjectMeta:
     """Return the metadata of a pod. Raises ValueError if they cannot be read."""
     return typed(pod, _Named).metadata
-
-
-def _readable(item: msgspec.Raw) -> PodUnavailableBudget | None:
-    """Decode a stored budget; one that cannot be decoded requires no rules."""
-    try:
-        return msgspec.json.decode(item, type=PodUnavailableBudget)
-    except msgspec.MsgspecError as fault:
-        _log.warning("cannot read a PodUnavailableBudget", error=str(fault))
-        return None
 
 
 def _needed(budget: PodUnavailableBudget) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ WAIT_SECONDS = 0.05
 REST_SECONDS = 5.0
 """Pause of requests after a record did not come in time."""
 
-MOST_CHARACTERS = 1000
+MAX_CHARACTERS = 1000
 """Length limit of the text in a refusal."""
 
 _RECORD_BYTES = 64 << 10
@@ -73,7 +73,7 @@ class BudgetHolders:
         if record.uid != budget.metadata.uid:
             return ""
         found = "".join(f"; {reason.message}" for reason in record.reasons if reason.code in _CODES)
-        return found if len(found) <= MOST_CHARACTERS else f"{found[: MOST_CHARACTERS - 1]}…"
+        return found if len(found) <= MAX_CHARACTERS else f"{found[: MAX_CHARACTERS - 1]}…"
 
     async def _record(self, namespace: str, name: str) -> _Record:
         key = namespace, name

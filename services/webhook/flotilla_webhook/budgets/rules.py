@@ -31,8 +31,8 @@ def going_rule(namespace: str, names: Collection[str] = ()) -> PodRule:
 
     `names` are its budgets, none if they are too many to name.
     """
-    somebody = f"request.userInfo.username != {quoted(NAMESPACE_CONTROLLER)}"
-    return PodRule(_WHY, f"{somebody} && {_is_protected(names)}", namespace)
+    other_user = f"request.userInfo.username != {quoted(NAMESPACE_CONTROLLER)}"
+    return PodRule(_WHY, f"{other_user} && {_is_protected(names)}", namespace)
 
 
 def updated_rule(namespace: str, names: Collection[str] = ()) -> PodRule:

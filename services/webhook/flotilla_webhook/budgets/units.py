@@ -10,7 +10,7 @@ from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableB
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.gates import Gates
 from flotilla_common.workload.budget import Pass, Refusal, has_just_taken, take, why_free, without_entry
-from flotilla_webhook.budgets.units_ahead import TICK_SECONDS, BudgetLedger, Draft, UnitsAhead
+from flotilla_webhook.budgets.units_ahead import TICK_SECONDS, BudgetDraft, BudgetWriter, UnitsAhead
 from flotilla_webhook.status_writer import Gone
 
 AWAITED_SECONDS = 1.0
@@ -28,19 +28,19 @@ class UnitRequest(msgspec.Struct, frozen=True):
     dry_run: bool = False
 
 
-class BudgetBooking:
+class Units:
     """Takes and returns units, each request by itself."""
 
-    def __init__(self, ledger: BudgetLedger, clock: Clock, entropy: Entropy, gates: Gates, replica: str) -> None:
-        self._ledger = ledger
-        self._ahead = UnitsAhead(ledger, clock, entropy, replica)
+    def __init__(self, writer: BudgetWriter, clock: Clock, entropy: Entropy, gates: Gates, replica: str) -> None:
+        self._writer = writer
+        self._ahead = UnitsAhead(writer, clock, entropy, replica)
         self._clock = clock
         self._gates = gates
 
     @property
     def busy(self) -> bool:
         """Report whether there is or may be something to write."""
-        return self._ledger.busy or self._ahead.busy
+        return self._writer.busy or self._ahead.busy
 
     async def close(self) -> None:
         """Return what was taken ahead."""
@@ -51,13 +51,13 @@ class BudgetBooking:
 
         Raises Gone, ApiError, Unreachable, and ValueError for a budget that cannot be read.
         """
-        if self._comes_again(request):
+        if self._is_repeated(request):
             return Pass.JUST_RECORDED
         if self._is_given(request):
             return None
         end = self._clock.monotonic() + AWAITED_SECONDS
         while True:
-            outcome = await self._ledger.write(
+            outcome = await self._writer.write(
                 lambda budget, draft: self._decide(request, budget, draft),
                 is_sure=lambda outcome: _is_sure(outcome, request),
             )
@@ -70,27 +70,27 @@ class BudgetBooking:
     async def take_back(self, request: UnitRequest) -> None:
         """Take the unit back from a pod that stays as it is after all. Raises ApiError, Unreachable, ValueError."""
 
-        def remove(budget: PodUnavailableBudget, draft: Draft) -> None:
+        def remove(budget: PodUnavailableBudget, draft: BudgetDraft) -> None:
             del budget
             draft.status = without_entry(draft.status, request.pod, request.operation)
 
         if not self._ahead.take_back(request.pod):
             with suppress(Gone):
-                await self._ledger.write(remove)
+                await self._writer.write(remove)
 
-    def _comes_again(self, request: UnitRequest) -> bool:
+    def _is_repeated(self, request: UnitRequest) -> bool:
         """Report whether the pod has just got its unit. The apiserver often sends a request twice."""
-        budget = self._ledger.known()
+        budget = self._writer.known()
         is_stored = budget is not None and has_just_taken(budget.status, request.pod, self._clock.now())
         return is_stored or self._ahead.has_given(request.pod)
 
     def _is_given(self, request: UnitRequest) -> bool:
         """Report whether the pod gets a unit that was taken ahead."""
-        budget = self._ledger.known()
+        budget = self._writer.known()
         is_free = budget is None or why_free(request.pod, budget, request.operation, self._gates) is not None
         if is_free or request.dry_run:
             return False
-        self._ahead.came()
+        self._ahead.count_request()
         if self._ahead.give(request.pod, request.operation):
             _AHEAD.inc()
             return True
@@ -101,7 +101,7 @@ class BudgetBooking:
         """Report whether replicas may return units of an exhausted budget."""
         return refusal.exhausted and self._ahead.is_awaited()
 
-    def _decide(self, request: UnitRequest, budget: PodUnavailableBudget, draft: Draft) -> Pass | Refusal | None:
+    def _decide(self, request: UnitRequest, budget: PodUnavailableBudget, draft: BudgetDraft) -> Pass | Refusal | None:
         """Decide; the result is that of `take`. Raises ValueError."""
         now = msgspec.structs.replace(budget, status=draft.status)
         free = why_free(request.pod, now, request.operation, self._gates)

@@ -25,25 +25,25 @@ from flotilla_common.api.kinds.podunavailablebudget.types import (
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.workload.budget import changes_of, give, give_back, is_any_fresh, most_ahead, take_ahead
 from flotilla_webhook.request_rate import RequestRate, TakenAhead
-from flotilla_webhook.status_writer import Gone, Ledger, Page
+from flotilla_webhook.status_writer import Gone, StatusSchema, StatusWriter
 
 
-class Draft:
+class BudgetDraft:
     """The status after the requests of one write."""
 
     def __init__(self, status: BudgetStatus) -> None:
         self.status = status
 
 
-BudgetLedger = Ledger[PodUnavailableBudget, Draft]
+BudgetWriter = StatusWriter[PodUnavailableBudget, BudgetDraft]
 
 
-def _changes(budget: PodUnavailableBudget, draft: Draft) -> Json:
+def _changes(budget: PodUnavailableBudget, draft: BudgetDraft) -> Json:
     return changes_of(budget.status, draft.status)
 
 
-PAGE: Page[PodUnavailableBudget, Draft] = Page(
-    POD_UNAVAILABLE_BUDGET, PodUnavailableBudget, lambda budget: Draft(budget.status), _changes
+BUDGET_STATUS: StatusSchema[PodUnavailableBudget, BudgetDraft] = StatusSchema(
+    POD_UNAVAILABLE_BUDGET, PodUnavailableBudget, lambda budget: BudgetDraft(budget.status), _changes
 )
 
 
@@ -97,15 +97,15 @@ class _Written(NamedTuple):
 class UnitsAhead:
     """The units of a budget that this replica has taken ahead."""
 
-    def __init__(self, ledger: BudgetLedger, clock: Clock, entropy: Entropy, replica: str) -> None:
-        self._ledger = ledger
+    def __init__(self, writer: BudgetWriter, clock: Clock, entropy: Entropy, replica: str) -> None:
+        self._writer = writer
         self._clock = clock
         self._entropy = entropy
         self._own = f"{AHEAD}{replica}/"  # prefix of the keys of this replica
         self._rate = RequestRate(clock, MANY)
         self._held: deque[TakenAhead] = deque()  # the oldest first
         self._given: deque[_Given] = deque()  # the oldest first
-        self._keeper: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
         self._hurried: asyncio.Task[None] | None = None
         self._is_writing = False
         self._has_failed = False
@@ -116,14 +116,14 @@ class UnitsAhead:
     @property
     def busy(self) -> bool:
         """Report whether there is or may be something to write."""
-        return self._keeper is not None and not self._keeper.done()
+        return self._task is not None and not self._task.done()
 
-    def came(self) -> None:
+    def count_request(self) -> None:
         """Count a request that needs a unit. If many come, units are taken ahead from now on."""
-        self._look(self._status())
-        self._rate.came()
+        self._observe(self._status())
+        self._rate.count_request()
         if not self.busy and self._rate.rates():
-            self._keeper = asyncio.create_task(self._keep())
+            self._task = asyncio.create_task(self._run())
 
     def hurry(self) -> None:
         """Add what is due to the write that a request is about to wait for."""
@@ -162,7 +162,7 @@ class UnitsAhead:
         Until it has counted without them, it is not certain that no budget is left.
         """
         status = self._status()
-        self._look(status)
+        self._observe(status)
         is_counted = _count(status) != self._count_seen
         since = self._clock.monotonic() - self._seen
         return since <= 0 or (since <= RECOUNTED_SECONDS and not is_counted)
@@ -171,18 +171,18 @@ class UnitsAhead:
         """Return all units. If that fails, they are free again when they expire."""
         self._rate.stop()
         self._is_ending = True
-        if self._keeper is not None:
-            await self._keeper
+        if self._task is not None:
+            await self._task
 
-    def _look(self, status: BudgetStatus) -> None:
+    def _observe(self, status: BudgetStatus) -> None:
         """Record whether any replica holds units by this status."""
         # Every status is checked: a request may see another one than the controller has counted.
         if is_any_fresh(status, ALIVE_SECONDS, self._clock.now()):
             self._seen, self._count_seen = self._clock.monotonic(), _count(status)
 
-    async def _keep(self) -> None:
+    async def _run(self) -> None:
         """Take units ahead while many requests come, write down their pods, and return the rest."""
-        while self._rate.rates() or self._held or self._given or self._left_behind():
+        while self._rate.rates() or self._held or self._given or self._unclaimed():
             await self._sync()
             if self._has_failed and self._is_ending:
                 return
@@ -190,13 +190,13 @@ class UnitsAhead:
 
     async def _sync(self) -> None:
         """Write what is due. After a failure nothing is held, as the content of the status is unknown."""
-        self._look(self._status())
-        self._let_go()
+        self._observe(self._status())
+        self._release()
         if self._is_writing or not self._is_due():
             return
         self._is_writing = True
         try:
-            await self._ledger.write(self._write, self._settle)
+            await self._writer.write(self._write, self._settle)
             self._has_failed = False
         except Gone:
             self._held.clear()
@@ -208,7 +208,7 @@ class UnitsAhead:
         finally:
             self._is_writing = False
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """Release the units that are too old, or more than is left for others, or all of them if no request comes.
 
         The next write returns them. Pods that could not be written down in time are dropped: they are gone, or the
@@ -224,14 +224,14 @@ class UnitsAhead:
         """Report whether a write is needed now."""
         is_late = bool(self._given) and self._given[0].since <= self._clock.monotonic() - NAMED_SECONDS
         wanted = self._wanted(self._status())
-        return is_late or (wanted > 0 and 2 * len(self._held) <= wanted) or bool(self._left_behind())
+        return is_late or (wanted > 0 and 2 * len(self._held) <= wanted) or bool(self._unclaimed())
 
     def _wanted(self, status: BudgetStatus) -> int:
         """Return the number of units to hold."""
         rate = sum(self._rate.rates().values())
         return min(int(rate * AHEAD_SECONDS), most_ahead(status, len(self._held)))
 
-    def _left_behind(self) -> set[str]:
+    def _unclaimed(self) -> set[str]:
         """Return the units of this replica in the status that it neither holds nor has given to a pod."""
         return self._of_this_replica(self._status()) - self._known()
 
@@ -242,12 +242,12 @@ class UnitsAhead:
         return {unit.key for unit in (*self._held, *(given.unit for given in self._given))}
 
     def _status(self) -> BudgetStatus:
-        budget = self._ledger.known()
+        budget = self._writer.known()
         return BudgetStatus() if budget is None else budget.status
 
-    def _write(self, budget: PodUnavailableBudget, draft: Draft) -> _Written:
+    def _write(self, budget: PodUnavailableBudget, draft: BudgetDraft) -> _Written:
         """Update the status to this replica's records, and take what is lacking."""
-        self._look(budget.status)
+        self._observe(budget.status)
         status, given = draft.status, list(self._given)
         for one in given:
             status = give(status, one.unit.key, one.pod, one.operation, one.at)

@@ -24,7 +24,7 @@ from flotilla_common.kube.interface import Api
 from flotilla_webhook.server.registration import RegistrationError
 from flotilla_webhook.server.reviews import Handler
 
-SEEN = "kruise.io/pod-rule-in-use"
+RULE_IN_USE = "kruise.io/pod-rule-in-use"
 """The mark of an answer to a probe: an annotation, or the text of the refusal of a check."""
 
 LINGER_SECONDS = 10.0
@@ -33,7 +33,7 @@ LINGER_SECONDS = 10.0
 An admitted object is seen within a second; the rest is for a slow apiserver.
 """
 
-_LOOK_SECONDS = 2.0
+_EXPIRY_CHECK_SECONDS = 2.0
 
 
 class ActiveRules:
@@ -67,12 +67,12 @@ class ActiveRules:
     async def expire(self, notify: Callable[[], None]) -> None:
         """Call `notify` when a released rule expires, until cancelled."""
         while True:
-            await self._clock.sleep(_LOOK_SECONDS)
+            await self._clock.sleep(_EXPIRY_CHECK_SECONDS)
             if any(end <= self._clock.monotonic() for end in self._until.values()):
                 notify()
 
 
-PATIENCE_SECONDS = 5.0
+TIMEOUT_SECONDS = 5.0
 """Timeout of an admission. An apiserver applies a changed configuration within a tenth of a second."""
 
 PROBED_NAMESPACE = "default"
@@ -119,7 +119,7 @@ class Activation(msgspec.Struct, frozen=True, kw_only=True):
         """Bring the rules into use; return whether the apiserver uses all of them in time."""
         waiting = set(rules)
         self.active_rules.expect(waiting)
-        end, pause = self.clock.monotonic() + PATIENCE_SECONDS, _FIRST_PAUSE_SECONDS
+        end, pause = self.clock.monotonic() + TIMEOUT_SECONDS, _FIRST_PAUSE_SECONDS
         why = ""
         while waiting and self.clock.monotonic() < end:
             try:
@@ -152,10 +152,10 @@ class Activation(msgspec.Struct, frozen=True, kw_only=True):
         try:
             body = await self.api.create(POD_TEMPLATE, PROBED_NAMESPACE, msgspec.json.encode(template), dry_run=True)
         except ApiError as refusal:
-            if SEEN in refusal.message:
+            if RULE_IN_USE in refusal.message:
                 return True
             raise
-        return SEEN in member(msgspec.json.decode(body), "metadata", "annotations")
+        return RULE_IN_USE in member(msgspec.json.decode(body), "metadata", "annotations")
 
 
 def is_about_probe(request: Request) -> bool:

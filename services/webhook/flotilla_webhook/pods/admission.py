@@ -18,7 +18,7 @@ from flotilla_common.api.podrules import CHECK_PATH, PodRule, check_entries, dec
 from flotilla_common.api.resources import POD
 from flotilla_common.api.webhooks import POD_PATH
 from flotilla_common.kube.interface import Api
-from flotilla_webhook.pods.activation import SEEN, ActiveRules, is_about_probe
+from flotilla_webhook.pods.activation import RULE_IN_USE, ActiveRules, is_about_probe
 from flotilla_webhook.server.reviews import Handler
 
 
@@ -47,9 +47,7 @@ class PodAdmission:
 
     async def entries(self, stored: str) -> tuple[list[Json], str]:
         """Return the required entries, without caBundle, and their rules for the annotation, given `stored` rules."""
-        needed = {rule for step in self.steps for rule in await step.rules()}
-        known = all(step.known() for step in self.steps)
-        rules = self.active_rules.rules(needed, decoded(stored), known=known)
+        rules = await _active(self.active_rules, self.steps, stored)
         return pod_entries(rules), encoded(rules) if rules else ""
 
     async def mutate(self, request: Request) -> Answer:
@@ -57,7 +55,7 @@ class PodAdmission:
         if request.operation != "CREATE" or request.sub_resource:
             return ALLOWED
         if is_about_probe(request):
-            return patched([Operation("add", "/metadata/annotations", {SEEN: "true"})])
+            return patched([Operation("add", "/metadata/annotations", {RULE_IN_USE: "true"})])
         if request.object is None or not isinstance(request.object.get("spec"), dict):
             return error(400, "the request has no pod")
         pod = msgspec.json.decode(msgspec.json.encode(request.object))  # a tenth of the time of a deep copy
@@ -122,9 +120,7 @@ class PodChecks:
 
     async def entries(self, stored: str) -> tuple[list[Json], str]:
         """Return the required entries, without caBundle, and their rules for the annotation, given `stored` rules."""
-        needed = {rule for check in self._checks for rule in await check.rules()}
-        known = all(check.known() for check in self._checks)
-        rules = self.active_rules.rules(needed, decoded(stored), known=known)
+        rules = await _active(self.active_rules, self._checks, stored)
         return check_entries(rules), encoded(rules) if rules else ""
 
     async def validate(self, request: Request) -> Answer:
@@ -132,14 +128,14 @@ class PodChecks:
         # A dry run that probes whether a rule is in use is refused: unlike a mutation, a check cannot leave another
         # mark.
         if is_about_probe(request):
-            return denied(SEEN)
+            return denied(RULE_IN_USE)
         try:
             change = await self._change(request)
         except (ApiError, Unreachable) as failure:
             return error(400, f"cannot read the pod from the apiserver: {failure}")
-        return ALLOWED if change is None else await self._judged(change)
+        return ALLOWED if change is None else await self._run_checks(change)
 
-    async def _judged(self, change: PodChange) -> Answer:
+    async def _run_checks(self, change: PodChange) -> Answer:
         written: list[CheckResult] = []
         for check in self._checks:
             verdict = await check.decide(change)
@@ -165,6 +161,14 @@ class PodChecks:
             return None
         dry_run = request.dry_run or mapping(eviction.get("deleteOptions")).get("dryRun") == ["All"]
         return PodChange(EVICT, msgspec.json.decode(body, type=Json), request, dry_run)
+
+
+async def _active(
+    active_rules: ActiveRules, parts: Sequence[AdmissionStep] | Sequence[Check], stored: str
+) -> frozenset[PodRule]:
+    """Return the active rules of the steps or checks, given the stored ones of the annotation."""
+    needed = {rule for part in parts for rule in await part.rules()}
+    return active_rules.rules(needed, decoded(stored), known=all(part.known() for part in parts))
 
 
 async def _take_back(written: Sequence[CheckResult]) -> None:

@@ -93,7 +93,7 @@ class PersistentStates:
             return
         state = await self._state_of(owner, request.namespace)
         if state is not None:
-            inject(pod, state, await self._existing(required_labels(pod, state)))
+            bind_to_place(pod, state, await self._existing(required_labels(pod, state)))
 
     async def _named(self) -> list[CustomWorkload]:
         """Return the kinds of workloads that administrators list beside StatefulSets (§7), none without the ConfigMap.
@@ -163,7 +163,7 @@ def required_labels(pod: Json, state: PersistentPodState) -> dict[str, str]:
     return {key: labels[key] for key in (required.keys if required is not None else ()) if key in labels}
 
 
-def inject(pod: Json, state: PersistentPodState, selector: dict[str, str]) -> None:
+def bind_to_place(pod: Json, state: PersistentPodState, selector: dict[str, str]) -> None:
     """Bind the pod to nodes with the labels of the selector, and make it prefer the place recorded under its name.
 
     Only preferences that the spec still has are used.

@@ -69,7 +69,7 @@ class ServerlessProbes:
         except (ApiError, Unreachable) as failure:
             _log.warning("cannot list PodProbeMarkers", namespace=request.namespace, error=str(failure))
             return
-        hand_over(pod, [msgspec.json.decode(body, type=Json) for body in stored])
+        annotate_probes(pod, [msgspec.json.decode(body, type=Json) for body in stored])
 
 
 def _rule_of(item: msgspec.Raw) -> PodRule | None:
@@ -91,7 +91,7 @@ def rule_for(marker: PodProbeMarker, namespace: str) -> PodRule | None:
     return PodRule("PodProbeMarkers", f"({selected}) || ({_NAMED})", namespace)
 
 
-def hand_over(pod: Json, markers: Iterable[Json]) -> None:
+def annotate_probes(pod: Json, markers: Iterable[Json]) -> None:
     """Write the probes that the pod gets into its annotations.
 
     Of probes with the same name in a container, or the same condition type, the first is kept.

@@ -56,12 +56,12 @@ def used_volumes(sidecar: Json) -> Iterator[str]:
         yield text(one.get("name"))
 
 
-def twins(container: Json, empty_image: str) -> tuple[Json, Json]:
+def hot_pair(container: Json, empty_image: str) -> tuple[Json, Json]:
     """Return the two containers of one that is upgraded hot: the second one idles (§6.10)."""
-    return _twin(container, 1, text(container.get("image"))), _twin(container, 2, empty_image)
+    return _hot_container(container, 1, text(container.get("image"))), _hot_container(container, 2, empty_image)
 
 
-def _twin(container: Json, number: int, image: str) -> Json:
+def _hot_container(container: Json, number: int, image: str) -> Json:
     name = f"{text(container.get('name'))}-{number}"
     made = container | {"name": name, "image": image}
     versions = [

@@ -18,10 +18,10 @@ from flotilla_common.api.kinds.sidecarset.names import is_hot, names_in_pods
 from flotilla_common.api.kinds.sidecarset.podmetadata import patched_annotations
 from flotilla_common.api.kinds.sidecarset.records import Record, injected, injected_list, records, written
 from flotilla_common.api.kinds.sidecarset.types import BEFORE_APP, PatchPodMetadata
-from flotilla_webhook.pods.sidecar_containers import prepared, twins, used_volumes
+from flotilla_webhook.pods.sidecar_containers import hot_pair, prepared, used_volumes
 
 
-class Source(msgspec.Struct, frozen=True):
+class SidecarSource(msgspec.Struct, frozen=True):
     """One SidecarSet, as it is injected into one pod."""
 
     document: Json
@@ -81,7 +81,7 @@ Placed = tuple[str, Json]
 """The position of a container (podInjectPolicy), and the container."""
 
 
-def inject(pod: Json, sources: Sequence[Source], now: str, *, sorted_by_name: bool = False) -> None:
+def inject(pod: Json, sources: Sequence[SidecarSource], now: str, *, sorted_by_name: bool = False) -> None:
     """Change the pod in place; a second call changes nothing.
 
     Raises ValueError if a source cannot be injected into this pod. `sorted_by_name` is the gate
@@ -107,7 +107,7 @@ def inject(pod: Json, sources: Sequence[Source], now: str, *, sorted_by_name: bo
     _annotate(pod, hot_marks(_annotations(pod), _hot_containers(sources)))
 
 
-def _patch_metadata(pod: Json, sources: Sequence[Source]) -> None:
+def _patch_metadata(pod: Json, sources: Sequence[SidecarSource]) -> None:
     before = _annotations(pod)
     after = before
     for source in sources:
@@ -115,29 +115,29 @@ def _patch_metadata(pod: Json, sources: Sequence[Source]) -> None:
     _annotate(pod, {key: value for key, value in after.items() if before.get(key) != value})
 
 
-def _placed(pod: Json, sources: Sequence[Source], sidecars: frozenset[str], *, init: bool) -> Iterator[Placed]:
+def _placed(pod: Json, sources: Sequence[SidecarSource], sidecars: frozenset[str], *, init: bool) -> Iterator[Placed]:
     for source in sources:
         for sidecar in source.init_containers if init else source.containers:
             policy, container = text(sidecar.get("podInjectPolicy")), prepared(sidecar, pod, sidecars)
             if is_hot(sidecar) and (not init or is_native(sidecar)):
                 empty = text(member(sidecar, "upgradeStrategy").get("hotUpgradeEmptyImage"))
-                yield from ((policy, twin) for twin in twins(container, empty))
+                yield from ((policy, one) for one in hot_pair(container, empty))
             else:
                 yield policy, container
 
 
-def _names(sources: Sequence[Source]) -> frozenset[str]:
+def _names(sources: Sequence[SidecarSource]) -> frozenset[str]:
     every = [one for source in sources for one in (*source.containers, *source.init_containers)]
     return frozenset(name for one in every for name in names_in_pods(one))
 
 
-def _hot_containers(sources: Sequence[Source]) -> Iterator[Json]:
+def _hot_containers(sources: Sequence[SidecarSource]) -> Iterator[Json]:
     for source in sources:
         yield from source.containers
         yield from (one for one in source.init_containers if is_native(one))
 
 
-def _volumes(sources: Sequence[Source]) -> Iterator[Json]:
+def _volumes(sources: Sequence[SidecarSource]) -> Iterator[Json]:
     """Yield the volumes that are used; a mount without a volume is left for the apiserver to refuse."""
     for source in sources:
         volumes = source.volumes
@@ -145,7 +145,7 @@ def _volumes(sources: Sequence[Source]) -> Iterator[Json]:
             yield from (volumes[name] for name in used_volumes(sidecar) if name in volumes)
 
 
-def _pull_secrets(sources: Sequence[Source]) -> Iterator[Json]:
+def _pull_secrets(sources: Sequence[SidecarSource]) -> Iterator[Json]:
     for source in sources:
         yield from source.pull_secrets
 
@@ -196,7 +196,7 @@ def _unique(items: Iterable[Json]) -> list[Json]:
     return list(found.values())
 
 
-def marks(annotations: Mapping[str, str], sources: Sequence[Source], now: str) -> dict[str, str]:
+def marks(annotations: Mapping[str, str], sources: Sequence[SidecarSource], now: str) -> dict[str, str]:
     """Return the annotations to set; `now` is RFC 3339 in UTC. Raises ValueError for records that cannot be parsed."""
     full: dict[str, Record] = {}
     without: dict[str, Record] = {}
@@ -232,7 +232,7 @@ def hot_marks(annotations: Mapping[str, str], containers: Iterable[Json]) -> dic
     return made
 
 
-def _record(source: Source, hash_: str, now: str, revision: str | msgspec.UnsetType) -> Record:
+def _record(source: SidecarSource, hash_: str, now: str, revision: str | msgspec.UnsetType) -> Record:
     return Record(
         update_timestamp=now,
         hash=hash_,

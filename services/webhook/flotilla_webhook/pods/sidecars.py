@@ -27,7 +27,7 @@ from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
 from flotilla_webhook.cache import Cache, read_all
 from flotilla_webhook.pods.admission import AdmissionStep
-from flotilla_webhook.pods.sidecar_injection import Source, inject
+from flotilla_webhook.pods.sidecar_injection import SidecarSource, inject
 
 UNSEEN_SECONDS = 3.0
 """Limit of reading an admitted SidecarSet from the apiserver. It may never be stored: another webhook may refuse it."""
@@ -122,14 +122,14 @@ class Sidecars:
 
     async def _stored(self) -> list[StoredSidecarSet]:
         """Return all SidecarSets, by name."""
-        await self._look_for_unseen()
+        await self._read_unseen()
         if self.cache.known:
             return self.cache.values()
         items = await found_or_none(read_all(self._api, SIDECAR_SET))  # None: the kind is not installed
         found = [one for one in map(read_stored, items or ()) if one is not None]
         return sorted(found, key=lambda one: one.typed.metadata.name)
 
-    async def _look_for_unseen(self) -> None:
+    async def _read_unseen(self) -> None:
         for name, unseen in list(self._unseen.items()):
             if self._is_seen(name, unseen) or self._clock.monotonic() > unseen.until:
                 if self._unseen.get(name) is unseen:  # it may have been admitted again during a read of another
@@ -198,31 +198,31 @@ class RevisionLookup:
         self._entropy = entropy
         self._namespace = namespace
 
-    async def source(self, sidecar_set: SidecarSet, document: Json, labels: dict[str, str]) -> Source:
+    async def source(self, sidecar_set: SidecarSet, document: Json, labels: dict[str, str]) -> SidecarSource:
         """Return the source for a pod with these labels.
 
         Raises ApiError and Unreachable, and ValueError where the revision is missing or cannot be read: the pod must
         not be created then.
         """
         choice = sidecar_set.spec.injection_strategy.revision
-        newest = Source(document, sidecar_set.status.latest_revision)
+        newest = SidecarSource(document, sidecar_set.status.latest_revision)
         if choice is None or not (choice.revision_name or choice.custom_version):
             return newest
         revision = await self._revision(sidecar_set.metadata.name, choice)
-        if not self._gets_it(sidecar_set, choice, labels):
+        if not self._applies(sidecar_set, choice, labels):
             return newest
         name = text(member(revision, "metadata").get("name"))
-        return Source(restored(document, revision), name)
+        return SidecarSource(restored(document, revision), name)
 
-    def _gets_it(self, sidecar_set: SidecarSet, choice: RevisionChoice, labels: dict[str, str]) -> bool:
+    def _applies(self, sidecar_set: SidecarSet, choice: RevisionChoice, labels: dict[str, str]) -> bool:
         strategy = sidecar_set.spec.update_strategy
         if strategy.paused or choice.policy != PARTIAL:
             return True
         if strategy.selector is not None and not Selector.compile(strategy.selector).matches(labels):
             return True
-        return self._drawn(strategy.partition)
+        return self._is_drawn(strategy.partition)
 
-    def _drawn(self, partition: IntOrString | None) -> bool:
+    def _is_drawn(self, partition: IntOrString | None) -> bool:
         """Draw at random, so that of many pods the share of the partition gets it."""
         if not isinstance(partition, str):
             return False

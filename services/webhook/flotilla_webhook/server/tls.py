@@ -49,17 +49,17 @@ class Certificate:
         """
         if self._authority is None:
             return
-        held = self._authority.read_bytes()
-        if held != self._loaded:
-            self.context.load_verify_locations(cadata=held.decode(errors="replace"))
-            self._loaded = held
+        content = self._authority.read_bytes()
+        if content != self._loaded:
+            self.context.load_verify_locations(cadata=content.decode(errors="replace"))
+            self._loaded = content
 
     def use(self, directory: Path) -> None:
         """Serve tls.crt and tls.key of the directory from now on. Raises OSError (ssl.SSLError) on a mismatch."""
         self.context.load_cert_chain(directory / "tls.crt", directory / "tls.key")
 
 
-_FAREWELL_SECONDS, _LAST_WORDS_SECONDS = 1.0, 1.0
+_CLOSE_HINT_SECONDS, _DRAIN_SECONDS = 1.0, 1.0
 """Seconds for which a stopping server continues: first as before, then without new connections.
 
 In the first phase the endpoint is removed from the Service. Each answer asks the client to use another connection.
@@ -80,10 +80,10 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Ask clients to use other connections, then stop."""
         self.server_state.default_headers.append((b"connection", b"close"))
-        await self._clock.sleep(_FAREWELL_SECONDS)
+        await self._clock.sleep(_CLOSE_HINT_SECONDS)
         for server in self.servers:
             server.close()
-        await self._clock.sleep(_LAST_WORDS_SECONDS)  # covers connections that are still in their handshake
+        await self._clock.sleep(_DRAIN_SECONDS)  # covers connections that are still in their handshake
         await super().shutdown(sockets)
 
     @contextlib.contextmanager

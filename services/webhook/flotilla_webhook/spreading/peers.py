@@ -22,7 +22,7 @@ SILENT_SECONDS = 1.0
 _log = structlog.get_logger()
 
 
-class Question(msgspec.Struct, frozen=True):
+class LoanRequest(msgspec.Struct, frozen=True):
     """A pod that needs a place in a subset."""
 
     uid: str  # of the WorkloadSpread
@@ -49,11 +49,11 @@ class Peers:
         self._silent: dict[str, float] = {}  # replicas that have not answered, each skipped until a time
         self._serving: Follow | None = None
 
-    async def serve(self, lend: Callable[[Question], Awaitable[Grant | None]]) -> None:
+    async def serve(self, lend: Callable[[LoanRequest], Awaitable[Grant | None]]) -> None:
         """Serve the other replicas from now on, without an answer where `lend` returns None."""
 
         async def answer(message: Message) -> bytes | None:
-            grant = await lend(msgspec.json.decode(message.data, type=Question))
+            grant = await lend(msgspec.json.decode(message.data, type=LoanRequest))
             return None if grant is None else msgspec.json.encode(grant)
 
         self._serving = await self._bus.serve(subjects.places(self.own), "", answer)
@@ -67,7 +67,7 @@ class Peers:
         """Report whether the replica may answer now."""
         return self._silent.get(replica, 0.0) <= self._clock.monotonic()
 
-    async def ask(self, replica: str, question: Question) -> Grant | None:
+    async def ask(self, replica: str, question: LoanRequest) -> Grant | None:
         """Ask a replica for a place. Return None without an answer; the place may be given nevertheless."""
         try:
             answer = await self._bus.request(subjects.places(replica), msgspec.json.encode(question), ASK_SECONDS)

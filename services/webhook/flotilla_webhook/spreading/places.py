@@ -20,8 +20,8 @@ from flotilla_common.api.kinds.workloadspread.book import (
 )
 from flotilla_common.api.kinds.workloadspread.types import UNLIMITED, Matched, SubsetStatus, WorkloadSpread
 from flotilla_common.clock import Clock, Entropy
-from flotilla_webhook.spreading.peers import Grant, Peers, Question
-from flotilla_webhook.spreading.places_ahead import TICK_SECONDS, BookLedger, Books, PlacesAhead
+from flotilla_webhook.spreading.peers import Grant, LoanRequest, Peers
+from flotilla_webhook.spreading.places_ahead import TICK_SECONDS, Books, BookWriter, PlacesAhead
 from flotilla_webhook.spreading.subsets import try_patch
 
 AWAITED_SECONDS = 1.5
@@ -40,12 +40,12 @@ class _Request(msgspec.Struct, frozen=True):
     version: str
 
 
-class Booking:
+class Places:
     """Takes and returns places, each request by itself."""
 
-    def __init__(self, ledger: BookLedger, clock: Clock, entropy: Entropy, peers: Peers) -> None:
-        self._ledger = ledger
-        self._places_ahead = PlacesAhead(ledger, clock, entropy, peers.own)
+    def __init__(self, writer: BookWriter, clock: Clock, entropy: Entropy, peers: Peers) -> None:
+        self._writer = writer
+        self._places_ahead = PlacesAhead(writer, clock, entropy, peers.own)
         self._clock = clock
         self._entropy = entropy
         self._peers = peers
@@ -62,18 +62,18 @@ class Booking:
         """
         request = _Request(pod, name_of(pod), self._entropy.uuid(), version)
         if not self._has_place(request):
-            self._places_ahead.came(version)
+            self._places_ahead.count_request(version)
         end = self._clock.monotonic() + AWAITED_SECONDS
         while True:
-            found = self._at_once(request) or await self._borrow(request)
+            found = self._without_write(request) or await self._borrow(request)
             if found is None:
-                patient = self._clock.monotonic() < end
-                take = partial(self._take, request=request, replicas=await replicas(), patient=patient)
+                may_wait = self._clock.monotonic() < end
+                take = partial(self._take, request=request, replicas=await replicas(), may_wait=may_wait)
                 self._places_ahead.hurry()
-                found = await self._ledger.write(take)
+                found = await self._writer.write(take)
                 if found is not None and found.subset:
                     _BOOK.inc()
-                found = found or self._at_once(request)
+                found = found or self._without_write(request)
             if found is not None:
                 return found if found.subset else None
             await self._clock.sleep(TICK_SECONDS)
@@ -86,7 +86,7 @@ class Booking:
         given = self._places_ahead.given_to(version, pod)
         if given is not None:  # a repeated request
             return given
-        self._places_ahead.came(version)
+        self._places_ahead.count_request(version)
         settled = self._places_ahead.holds(version, subset) or await self._places_ahead.is_settled(version, subset)
         if self._places_ahead.holds(version, subset):
             return self._places_ahead.give(version, subset, pod)
@@ -103,24 +103,24 @@ class Booking:
                 books[version] = changed
             return changed is not None
 
-        return await self._ledger.write(give)
+        return await self._writer.write(give)
 
-    async def keep(self, version: str, subset: str, name: str) -> None:
+    async def restore(self, version: str, subset: str, name: str) -> None:
         """Restore the place of a pod that stays after all. Raises Gone, ApiError, Unreachable, ValueError."""
 
-        def keep(spread: WorkloadSpread, books: Books) -> None:
+        def restore(spread: WorkloadSpread, books: Books) -> None:
             del spread
             if version in books:
                 books[version] = with_pod_again(books[version], subset, name)
 
-        await self._ledger.write(keep)
+        await self._writer.write(restore)
 
-    def _at_once(self, request: _Request) -> Matched | None:
+    def _without_write(self, request: _Request) -> Matched | None:
         """Return a place that needs no write: one taken ahead, or of an unlimited subset; None if a write is needed.
 
         Raises ValueError if the subset's patch does not apply.
         """
-        spread = self._ledger.known()
+        spread = self._writer.known()
         if spread is None or _is_known(spread, request):
             return None
         given = self._places_ahead.given_to(request.version, request.name)
@@ -143,19 +143,19 @@ class Booking:
         Returns None if a write is needed. Raises ValueError if the subset's patch does not apply.
         """
         found: Matched | None = None
-        while found is None and (spread := self._ledger.known()) is not None:
+        while found is None and (spread := self._writer.known()) is not None:
             subset, replica = self._lender(spread, request)
             if not replica:
                 return None
             try_patch(request.pod, spread, subset)
-            question = Question(spread.metadata.uid, request.version, subset, request.name)
+            question = LoanRequest(spread.metadata.uid, request.version, subset, request.name)
             grant = await self._peers.ask(replica, question)
             if grant is not None and grant.subset:
                 _LENT.inc()
                 return _granted(spread, grant)
             if grant is not None:
-                self._places_ahead.mark_dry(spread, request.version, subset, replica)
-            found = self._at_once(request)
+                self._places_ahead.mark_empty(spread, request.version, subset, replica)
+            found = self._without_write(request)
         return found
 
     def _lender(self, spread: WorkloadSpread, request: _Request) -> tuple[str, str]:
@@ -167,17 +167,17 @@ class Booking:
 
     def _has_place(self, request: _Request) -> bool:
         """Report whether the pod has a place already, because its request is repeated."""
-        spread = self._ledger.known()
+        spread = self._writer.known()
         known = spread is not None and _is_known(spread, request)
         return known or self._places_ahead.given_to(request.version, request.name) is not None
 
     def _best(self, spread: WorkloadSpread, request: _Request) -> SubsetStatus | None:
         """Return the first subset that has room for the pod or may have it soon, or None."""
         book = spread.status.versioned_subset_statuses.get(request.version, [])
-        return chosen(book, takes=partial(self._may_take, request, patient=True))
+        return chosen(book, takes=partial(self._may_take, request, may_wait=True))
 
     def _take(
-        self, spread: WorkloadSpread, books: Books, *, request: _Request, replicas: int | None, patient: bool
+        self, spread: WorkloadSpread, books: Books, *, request: _Request, replicas: int | None, may_wait: bool
     ) -> Matched | None:
         """Take a place and return it; its subset is empty if no subset has room, and None if that is not certain yet.
 
@@ -188,7 +188,7 @@ class Booking:
             held = awaiting(book, key)
             if held is not None:  # taken by an earlier request for the pod, or by this one, decided again
                 return _matched(name, held, key, request)
-        place = chosen(book, request.name, partial(self._may_take, request, patient=patient))
+        place = chosen(book, request.name, partial(self._may_take, request, may_wait=may_wait))
         if place is None:
             return Matched(name=name)
         if place.missing_replicas == UNLIMITED:
@@ -202,10 +202,10 @@ class Booking:
         books[request.version] = with_pod(book, place.name, key, now, request.name)
         return _matched(name, place, key, request)
 
-    def _may_take(self, request: _Request, entry: SubsetStatus, *, patient: bool) -> bool:
-        """Report whether the subset has room or, for a patient request, may have room soon."""
+    def _may_take(self, request: _Request, entry: SubsetStatus, *, may_wait: bool) -> bool:
+        """Report whether the subset has room or, if the request may wait, may have room soon."""
         holds = self._places_ahead.holds(request.version, entry.name)
-        return has_room(entry) or holds or (patient and self._places_ahead.is_awaited(request.version, entry))
+        return has_room(entry) or holds or (may_wait and self._places_ahead.is_awaited(request.version, entry))
 
 
 def name_of(pod: Json) -> str:

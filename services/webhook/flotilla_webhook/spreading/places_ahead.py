@@ -22,12 +22,12 @@ from flotilla_common.api.kinds.workloadspread.types import UNLIMITED, WORKLOAD_S
 from flotilla_common.clock import Clock, Entropy
 from flotilla_webhook.request_rate import RequestRate, TakenAhead
 from flotilla_webhook.spreading.peers import Grant
-from flotilla_webhook.status_writer import Gone, Ledger, Page
+from flotilla_webhook.status_writer import Gone, StatusSchema, StatusWriter
 
 Books = dict[str, list[SubsetStatus]]
 """Books by version."""
 
-BookLedger = Ledger[WorkloadSpread, Books]
+BookWriter = StatusWriter[WorkloadSpread, Books]
 
 
 def _draft(spread: WorkloadSpread) -> Books:
@@ -41,7 +41,7 @@ def _changes(spread: WorkloadSpread, books: Books) -> Json:
     return {"versionedSubsetStatuses": written} if written else {}
 
 
-PAGE: Page[WorkloadSpread, Books] = Page(WORKLOAD_SPREAD, WorkloadSpread, _draft, _changes)
+BOOKS_STATUS: StatusSchema[WorkloadSpread, Books] = StatusSchema(WORKLOAD_SPREAD, WorkloadSpread, _draft, _changes)
 
 
 AHEAD_SECONDS = 0.5
@@ -56,7 +56,7 @@ FRESH_SECONDS = 5.0
 TICK_SECONDS = 0.02
 """Interval between two checks for something to write."""
 
-_LOOKS, _LOOK_SECONDS = 100, 0.002
+_CHECKS, _CHECK_SECONDS = 100, 0.002
 """The number of checks of a write that takes places, and the seconds between them, while another replica waits."""
 
 _KEY = re.compile(rf"{AHEAD}([0-9a-f]+)/")
@@ -86,8 +86,8 @@ class _Written(NamedTuple):
 class PlacesAhead:
     """The places that this replica has taken ahead."""
 
-    def __init__(self, ledger: BookLedger, clock: Clock, entropy: Entropy, replica: str) -> None:
-        self._ledger = ledger
+    def __init__(self, writer: BookWriter, clock: Clock, entropy: Entropy, replica: str) -> None:
+        self._writer = writer
         self._clock = clock
         self._entropy = entropy
         self._own = f"{AHEAD}{replica}/"  # prefix of the keys of this replica
@@ -96,18 +96,18 @@ class PlacesAhead:
         self._given: list[_Given] = []
         self._seen: Mapping[str, Book] = {}  # the books at the last check
         self._stored: Set[str] = frozenset()  # the keys of this replica in these books
-        self._dry: set[tuple[str, str, str]] = set()  # versions, subsets, and replicas without a place to give
-        self._keeper: asyncio.Task[None] | None = None
+        self._empty: set[tuple[str, str, str]] = set()  # versions, subsets, and replicas without a place to give
+        self._task: asyncio.Task[None] | None = None
         self._hurried: asyncio.Task[None] | None = None
         self._is_writing = False
         self._taking: Set[_Subset] = frozenset()  # the subsets of which the current write takes places
         self._failed = False
 
-    def came(self, version: str) -> None:
+    def count_request(self, version: str) -> None:
         """Count a pod. If many come, places are taken ahead from now on."""
-        self._rate.came(version)
-        if self._rate.rates() and (self._keeper is None or self._keeper.done()):
-            self._keeper = asyncio.create_task(self._keep())
+        self._rate.count_request(version)
+        if self._rate.rates() and (self._task is None or self._task.done()):
+            self._task = asyncio.create_task(self._run())
 
     def holds(self, version: str, subset: str) -> bool:
         """Report whether a place can be given to a pod at once."""
@@ -132,27 +132,27 @@ class PlacesAhead:
 
         Other replicas may see the outcome earlier, by their watches.
         """
-        for _ in range(_LOOKS):
+        for _ in range(_CHECKS):
             if (version, subset) not in self._taking:
                 return True
-            await self._clock.sleep(_LOOK_SECONDS)
+            await self._clock.sleep(_CHECK_SECONDS)
         return False
 
     def lenders(self, version: str, entry: SubsetStatus) -> list[str]:
         """Return the other replicas that may have places of the subset to give."""
-        self._look()
+        self._refresh()
         found = (_KEY.match(key) for key in self._fresh(entry) if not key.startswith(self._own))
         names = {match[1] for match in found if match is not None}
-        return sorted(name for name in names if (version, entry.name, name) not in self._dry)
+        return sorted(name for name in names if (version, entry.name, name) not in self._empty)
 
-    def mark_dry(self, asked: WorkloadSpread, version: str, subset: str, replica: str) -> None:
+    def mark_empty(self, asked: WorkloadSpread, version: str, subset: str, replica: str) -> None:
         """Record that a replica has no place of the subset to give.
 
         It gets new ones only by a write of the book, so this holds as long as the book is the one that it was `asked`
         about.
         """
-        if self._ledger.known() is asked:
-            self._dry.add((version, subset, replica))
+        if self._writer.known() is asked:
+            self._empty.add((version, subset, replica))
 
     def is_awaited(self, version: str, entry: SubsetStatus) -> bool:
         """Report whether any replica may hold places of the subset.
@@ -166,29 +166,29 @@ class PlacesAhead:
     async def close(self) -> None:
         """Return all places to the book."""
         self._rate.stop()
-        if self._keeper is not None:
-            await self._keeper
+        if self._task is not None:
+            await self._task
 
     def hurry(self) -> None:
         """Add what is due to the write that a pod is about to wait for."""
-        if self._keeper is not None and not self._keeper.done() and not self._is_writing:
+        if self._task is not None and not self._task.done() and not self._is_writing:
             self._hurried = asyncio.create_task(self._sync())
 
-    async def _keep(self) -> None:
+    async def _run(self) -> None:
         """Take places ahead while many pods come, write down their pods, and return the rest."""
         self._failed = False
-        while not self._failed and (self._rate.rates() or self._held or self._given or self._left_behind()):
+        while not self._failed and (self._rate.rates() or self._held or self._given or self._has_unclaimed()):
             await self._sync()
             await self._clock.sleep(TICK_SECONDS)
 
     async def _sync(self) -> None:
         """Write what is due. After a failure nothing is held: places in the book time out."""
-        self._let_go()
+        self._release()
         if self._is_writing or not self._is_due():
             return
         self._is_writing = True
         try:
-            await self._ledger.write(self._write, self._settle)
+            await self._writer.write(self._write, self._settle)
         except (Gone, ApiError, Unreachable, ValueError) as failure:
             _log.info("cannot take places ahead", why=str(failure))
             self._held, self._failed = {}, True
@@ -197,7 +197,7 @@ class PlacesAhead:
         finally:
             self._is_writing, self._taking = False, frozenset()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """Release the places that are too old, or all of them if no pod comes. The next write returns them."""
         now = self._clock.monotonic()
         for held in self._held.values():
@@ -205,9 +205,9 @@ class PlacesAhead:
                 held.popleft()
         self._held = {subset: held for subset, held in self._held.items() if held}
 
-    def _left_behind(self) -> bool:
+    def _has_unclaimed(self) -> bool:
         """Report whether the books have places of this replica that it neither holds nor has given to a pod."""
-        self._look()
+        self._refresh()
         return not self._stored <= self._known()
 
     def _known(self) -> Set[str]:
@@ -220,21 +220,21 @@ class PlacesAhead:
         dead = self._clock.now() - timedelta(seconds=FRESH_SECONDS)
         return [key for key, since in entry.creating_pods.items() if key.startswith(AHEAD) and since > dead]
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         """Read the books if they have changed."""
         books = self._books()
         if books is not self._seen:
-            self._seen, self._dry = books, set()
+            self._seen, self._empty = books, set()
             keys = (key for book in books.values() for entry in book for key in entry.creating_pods)
             self._stored = {key for key in keys if key.startswith(self._own)}
 
     def _books(self) -> Mapping[str, Book]:
-        spread = self._ledger.known()
+        spread = self._writer.known()
         return {} if spread is None else spread.status.versioned_subset_statuses
 
     def _is_due(self) -> bool:
         """Report whether a write is needed now."""
-        if self._left_behind() or (self._given and not self._held):
+        if self._has_unclaimed() or (self._given and not self._held):
             return True
         wanted = self._wanted(self._books())
         return any(2 * len(self._held.get(subset, ())) <= count for subset, count in wanted)

@@ -36,14 +36,14 @@ from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.interface import Api
 from flotilla_common.settings import Settings
-from flotilla_webhook.cache import Cache, read_all
+from flotilla_webhook.cache import Cache, decoder, read_all
 from flotilla_webhook.owners import Owners, controller_in
 from flotilla_webhook.pods.admission import UPDATE, AdmissionStep, Check, CheckResult, PodChange
-from flotilla_webhook.spreading.peers import Grant, Peers, Question
-from flotilla_webhook.spreading.places import Booking, name_of
-from flotilla_webhook.spreading.places_ahead import PAGE
-from flotilla_webhook.spreading.subsets import inject
-from flotilla_webhook.status_writer import Gone, Ledger
+from flotilla_webhook.spreading.peers import Grant, LoanRequest, Peers
+from flotilla_webhook.spreading.places import Places, name_of
+from flotilla_webhook.spreading.places_ahead import BOOKS_STATUS
+from flotilla_webhook.spreading.subsets import apply_subset
+from flotilla_webhook.status_writer import Gone, StatusWriter
 
 UNSEEN_SECONDS = 10.0
 """Limit of waiting for an admitted WorkloadSpread: it may never be stored."""
@@ -51,7 +51,7 @@ UNSEEN_SECONDS = 10.0
 ASKED_SECONDS = 2.0
 """Time for which the result is cached that the apiserver has no WorkloadSpread for the pods of a namespace."""
 
-TOLD_APART = 64
+MAX_NAMED = 64
 """Limit of WorkloadSpreads with rules of their own workload's name; with more, rules are per kind.
 
 Each name makes the webhook configuration longer.
@@ -75,14 +75,14 @@ class Spreads:
 
     def __init__(self, api: Api, bus: Bus, clock: Clock, entropy: Entropy, *, on: bool, settings: Settings) -> None:
         """Prepare the step; `on` is the state of the gate."""
-        self.cache = Cache(WORKLOAD_SPREAD, _readable, _target_key)
+        self.cache = Cache(WORKLOAD_SPREAD, decoder(WorkloadSpread), _target_key)
         self._api = api
         self._clock = clock
         self._entropy = entropy
         self._on = on
         self._namespace = settings.namespace
         self._versioned = Versioned.of(settings.ws_enabled_versioned_status)
-        self._bookings: dict[str, Booking] = {}  # by uid
+        self._places: dict[str, Places] = {}  # by uid
         self._peers = Peers(bus, clock, entropy)
         self._owners = Owners(api, clock)
         self._unseen: dict[tuple[str, str], float] = {}  # about to be stored, and until when they are awaited
@@ -96,7 +96,7 @@ class Spreads:
     async def close(self) -> None:
         """Return the places that were taken ahead, so that other replicas need not wait until they time out."""
         await self._peers.close()
-        await asyncio.gather(*(booking.close() for booking in self._bookings.values()))
+        await asyncio.gather(*(places.close() for places in self._places.values()))
 
     def step(self) -> AdmissionStep:
         """Return the step; idle without the gate."""
@@ -104,7 +104,7 @@ class Spreads:
 
     def check(self) -> Check:
         """Return the check of deletions."""
-        return Check("WorkloadSpread", self.removal_rules, self.removed, lambda: self.cache.known or not self._on)
+        return Check("WorkloadSpread", self.removal_rules, self.check_removal, lambda: self.cache.known or not self._on)
 
     async def removal_rules(self) -> list[PodRule]:
         """Return the rules of pods with a place, in the namespaces that have a WorkloadSpread."""
@@ -116,14 +116,14 @@ class Spreads:
         if not self._on:
             return []
         custom, spreads = await self._custom(), self.cache.values()
-        return [_rule(spread, custom, told_apart=len(spreads) <= TOLD_APART) for spread in spreads]
+        return [_rule(spread, custom, by_name=len(spreads) <= MAX_NAMED) for spread in spreads]
 
     async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
         """Return the rules that a WorkloadSpread about to be stored requires."""
         if not self._on:
             return []
         spread = msgspec.json.decode(msgspec.json.encode(without_nulls(to_hub(document))), type=WorkloadSpread)
-        return [_rule(spread, await self._custom(), told_apart=len(self.cache.values()) < TOLD_APART)]
+        return [_rule(spread, await self._custom(), by_name=len(self.cache.values()) < MAX_NAMED)]
 
     def admitted(self, document: Json) -> None:
         """Record that the WorkloadSpread is about to be stored."""
@@ -153,11 +153,11 @@ class Spreads:
             return
         matched = await self._place(spread, pod, owner)
         if matched is not None:
-            inject(pod, spread, matched)
+            apply_subset(pod, spread, matched)
         elif spread.spec.leaves_pods_out:
-            await self._outlive_first_second(spread)
+            await self._wait_until_older(spread)
 
-    async def _outlive_first_second(self, spread: WorkloadSpread) -> None:
+    async def _wait_until_older(self, spread: WorkloadSpread) -> None:
         """Wait until the WorkloadSpread is a second old."""
         # Timestamps have whole seconds, and the controller leaves a pod alone only if it is younger than the
         # WorkloadSpread.
@@ -228,7 +228,7 @@ class Spreads:
             return Matched(name=name, subset=found) if found else None
         version = self._version(pod, owner)
         with suppress(Gone):
-            return await self._booking(spread).take(pod, version, partial(self._replicas, spread, version))
+            return await self._places_of(spread).take(pod, version, partial(self._replicas, spread, version))
         return None
 
     def _version(self, pod: Json, owner: OwnerReference) -> str:
@@ -245,23 +245,25 @@ class Spreads:
         body = await found_or_none(self._api.get(resource, spread.metadata.namespace, target.name))
         return 0 if body is None else replicas_of(msgspec.json.decode(body, type=Json), paths)
 
-    def _booking(self, spread: WorkloadSpread) -> Booking:
+    def _places_of(self, spread: WorkloadSpread) -> Places:
         meta = spread.metadata
-        if meta.uid not in self._bookings:
-            living = {one.metadata.uid for one in self.cache.values()}
-            self._bookings = {uid: booking for uid, booking in self._bookings.items() if uid in living}
-            ledger = Ledger(self._api, self._clock, self._entropy, PAGE, self.cache, meta.namespace, meta.name)
-            self._bookings[meta.uid] = Booking(ledger, self._clock, self._entropy, self._peers)
-        return self._bookings[meta.uid]
+        if meta.uid not in self._places:
+            existing = {one.metadata.uid for one in self.cache.values()}
+            self._places = {uid: places for uid, places in self._places.items() if uid in existing}
+            writer = StatusWriter(
+                self._api, self._clock, self._entropy, BOOKS_STATUS, self.cache, meta.namespace, meta.name
+            )
+            self._places[meta.uid] = Places(writer, self._clock, self._entropy, self._peers)
+        return self._places[meta.uid]
 
-    async def _lend(self, question: Question) -> Grant | None:
-        """Return the place for a pod of another replica, as `Booking.lend` does."""
-        booking = self._bookings.get(question.uid)
-        return Grant() if booking is None else await booking.lend(question.version, question.subset, question.pod)
+    async def _lend(self, question: LoanRequest) -> Grant | None:
+        """Return the place for a pod of another replica, as `Places.lend` does."""
+        places = self._places.get(question.uid)
+        return Grant() if places is None else await places.lend(question.version, question.subset, question.pod)
 
     # Deletion
 
-    async def removed(self, change: PodChange) -> CheckResult:
+    async def check_removal(self, change: PodChange) -> CheckResult:
         """Return the place of a pod that is about to be deleted or evicted (§5.5). Nothing is denied by policy."""
         if not self._on or change.dry_run or change.operation == UPDATE:
             return CheckResult()
@@ -274,20 +276,20 @@ class Spreads:
             spread = await self._named(change.namespace, matched.name)
             if spread is None or _keeps_no_book(spread):
                 return CheckResult()
-            booking = self._booking(spread)
+            places = self._places_of(spread)
             place = self._version(pod, owner), matched.subset, name_of(pod)
-            if not await booking.give(*place):
+            if not await places.give(*place):
                 return CheckResult()
         except Gone:
             return CheckResult()
         except (ApiError, Unreachable, ValueError) as fault:
             return CheckResult(error(400, str(fault)))
-        return CheckResult(take_back=partial(self._take_back, booking, place))
+        return CheckResult(take_back=partial(self._take_back, places, place))
 
-    async def _take_back(self, booking: Booking, place: tuple[str, str, str]) -> None:
+    async def _take_back(self, places: Places, place: tuple[str, str, str]) -> None:
         """Restore the place of a pod that stays after all. Raises ApiError, Unreachable, ValueError."""
         with suppress(Gone):
-            await booking.keep(*place)
+            await places.restore(*place)
 
     async def _named(self, namespace: str, name: str) -> WorkloadSpread | None:
         found = self.cache.get(namespace, name)
@@ -297,27 +299,18 @@ class Spreads:
         return None if body is None else msgspec.json.decode(body, type=WorkloadSpread)
 
 
-def _readable(item: msgspec.Raw) -> WorkloadSpread | None:
-    """Decode a stored WorkloadSpread; one that cannot be decoded spreads nothing."""
-    try:
-        return msgspec.json.decode(item, type=WorkloadSpread)
-    except msgspec.MsgspecError as fault:
-        _log.warning("cannot read a WorkloadSpread", error=str(fault))
-        return None
-
-
 def _target_key(spread: WorkloadSpread) -> tuple[str, ...]:
     return spread.metadata.namespace, spread.metadata.name, *spread.spec.target_ref.identity
 
 
-def _rule(spread: WorkloadSpread, custom: list[CustomWorkload], *, told_apart: bool) -> PodRule:
+def _rule(spread: WorkloadSpread, custom: list[CustomWorkload], *, by_name: bool) -> PodRule:
     """Return the rule of the pods that the target may have created.
 
     With few WorkloadSpreads, it matches only workloads of that name.
     """
     target, kind = spread.spec.target_ref, _kind(spread)
     owners = owners_of_pods(kind, custom)
-    condition = controlled_by(owners, {kind: target.name} if told_apart and kind in owners else None)
+    condition = controlled_by(owners, {kind: target.name} if by_name and kind in owners else None)
     return PodRule("WorkloadSpreads", condition, spread.metadata.namespace)
 
 

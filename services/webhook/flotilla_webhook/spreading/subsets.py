@@ -21,7 +21,7 @@ _NODE_AFFINITY = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDu
 _DOCUMENTS: Reader[Json] = Reader(Json)
 
 
-def inject(pod: Json, spread: WorkloadSpread, matched: Matched) -> None:
+def apply_subset(pod: Json, spread: WorkloadSpread, matched: Matched) -> None:
     """Change the pod for its subset (§5.4). Raises ValueError if the patch cannot be applied.
 
     A subset that is in the book and no longer in the spec changes nothing.

@@ -9,7 +9,7 @@ from flotilla_common.api.admission.review import Request
 from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import ApiError
-from flotilla_webhook.pods.probes import ServerlessProbes, hand_over
+from flotilla_webhook.pods.probes import ServerlessProbes, annotate_probes
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
 
@@ -42,7 +42,7 @@ def pod(annotations: Json | None = None, **labels: str) -> Json:
 
 def handed(one: Json, *markers: Json) -> tuple[list[str], str | None]:
     """Return the names of the probes, and the list of PodProbeMarkers."""
-    hand_over(one, markers)
+    annotate_probes(one, markers)
     annotations = one["metadata"].get("annotations", {})
     return [found["name"] for found in json.loads(annotations.get(PROBES, "[]"))], annotations.get(MARKERS)
 

@@ -18,7 +18,7 @@ from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.request_rate import IDLE_SECONDS
-from flotilla_webhook.status_writer import PATIENCE_SECONDS
+from flotilla_webhook.status_writer import WRITE_TIMEOUT_SECONDS
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 from tests.testkit.apiserver import FakeApi
@@ -181,7 +181,7 @@ async def test_no_replica_is_left_without_a_turn() -> None:
         await turns(1)
     found = Counter(one["subset"] for one in await asyncio.gather(*creating))
     assert (found, refused) == ({"a": 500, "b": 100}, [])
-    assert worlds[0].clock.time < PATIENCE_SECONDS
+    assert worlds[0].clock.time < WRITE_TIMEOUT_SECONDS
 
 
 async def test_two_replicas_and_one_place() -> None:
@@ -297,7 +297,7 @@ async def test_one_that_is_always_too_late_gives_up() -> None:
     cluster.before_write = raising(CONFLICT)
     answer = await world.admission(pod("p"))
     assert (answer.code, answer.allowed) == (500, False)
-    assert PATIENCE_SECONDS < world.clock.time < 2 * PATIENCE_SECONDS
+    assert WRITE_TIMEOUT_SECONDS < world.clock.time < 2 * WRITE_TIMEOUT_SECONDS
     assert cluster.conflicts < 100
 
     cluster.before_write = lambda: None

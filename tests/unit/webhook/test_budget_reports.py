@@ -12,7 +12,7 @@ from flotilla_common.bus.interface import BusError
 from flotilla_common.bus.subjects import last_why
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.plan import ObjectRef, Plan, Reason, State
-from flotilla_webhook.budgets.reports import MOST_CHARACTERS, REST_SECONDS, WAIT_SECONDS
+from flotilla_webhook.budgets.reports import MAX_CHARACTERS, REST_SECONDS, WAIT_SECONDS
 from tests.testkit.documents import Json
 from tests.unit.webhook.budget_world import NAMESPACE, NOW, ToldBus, World, budget, pod
 
@@ -104,7 +104,7 @@ async def test_records_that_say_nothing(given: bytes) -> None:
 async def test_a_long_text_is_cut() -> None:
     long = [{"code": "PodsUnavailable", "message": "x" * 5000}]
     text = await message(await world_with(RecordBus(record(reasons=long))))
-    assert text == f"{PLAIN}; {'x' * (MOST_CHARACTERS - 3)}…"
+    assert text == f"{PLAIN}; {'x' * (MAX_CHARACTERS - 3)}…"
 
 
 async def test_refusals_that_come_together_share_a_read() -> None:
