@@ -13,7 +13,6 @@ from flotilla_common.api.kinds.cloneset.conversion import (
     PARALLELISM,
     TIMEOUT,
     convert,
-    to_hub,
 )
 from flotilla_common.api.rollout import POLICIES
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
@@ -134,22 +133,6 @@ def test_pre_download_fields_become_annotations() -> None:
     assert "annotations" not in source["metadata"]
     back = convert(converted, V1BETA1)["spec"]["updateStrategy"]["rollingUpdate"]
     assert back["inPlaceUpdateStrategy"] == in_place
-
-
-def test_an_object_without_spec_only_changes_its_version() -> None:
-    bare = {"apiVersion": V1ALPHA1, "kind": "CloneSet", "status": {"replicas": 3}}
-    assert convert(bare, V1BETA1) == bare | {"apiVersion": V1BETA1}
-
-
-@pytest.mark.parametrize("pair", [(V1BETA1, V1BETA1), (V1ALPHA1, "apps.kruise.io/v2"), ("", V1BETA1)])
-def test_other_versions_are_errors(pair: tuple[str, str]) -> None:
-    with pytest.raises(ValueError, match="cannot convert CloneSet"):
-        convert(document(pair[0], {}), pair[1])
-
-
-def test_hub_is_left_alone() -> None:
-    hub = document(V1BETA1, {})
-    assert to_hub(hub) is hub
 
 
 numbers = st.integers(0, 5) | st.sampled_from(["0%", "50%", "99.95%"])

@@ -51,14 +51,3 @@ def test_the_hub() -> None:
     beta = document(V1BETA1, "keys", ["a"])
     assert to_hub(beta) is beta
     assert to_hub(document(V1ALPHA1, "nodeTopologyKeys", ["a"])) == beta
-
-
-def test_an_object_without_spec_only_changes_its_version() -> None:
-    bare = {"apiVersion": V1ALPHA1, "kind": "PersistentPodState"}
-    assert convert(bare, V1BETA1) == bare | {"apiVersion": V1BETA1}
-
-
-@pytest.mark.parametrize("pair", [(V1BETA1, V1BETA1), (V1ALPHA1, "apps.kruise.io/v2")])
-def test_other_versions_are_errors(pair: tuple[str, str]) -> None:
-    with pytest.raises(ValueError, match="cannot convert PersistentPodState"):
-        convert(document(pair[0], "keys", []), pair[1])

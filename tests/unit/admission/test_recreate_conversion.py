@@ -118,9 +118,3 @@ def test_times_are_utc_in_whole_seconds(written: str, expected: str):
 def test_annotations_without_a_status_make_one_that_the_schema_takes():
     beta = convert(document(V1ALPHA1, None, **{SINCE: TIME}), V1BETA1)
     assert beta["status"] == {"phase": "", "conditions": [CONDITION]}
-
-
-@pytest.mark.parametrize("version", ["apps.kruise.io/v1", V1BETA1])
-def test_other_versions_are_refused(version: str):
-    with pytest.raises(ValueError, match="cannot convert ContainerRecreateRequest"):
-        convert(document(V1BETA1), version)

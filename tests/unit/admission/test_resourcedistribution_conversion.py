@@ -90,19 +90,3 @@ def test_empty_lists_become_absent_and_every_choice_is_shown() -> None:
 def test_example_27_the_selector_of_an_older_manifest() -> None:
     selector = {"matchLabels": {"group": "one"}}
     assert to_hub(document(V1ALPHA1, selector, None))["spec"]["targets"]["namespaceSelector"] == selector
-
-
-def test_the_hub() -> None:
-    beta = document(V1BETA1, {}, None)
-    assert to_hub(beta) is beta
-
-
-def test_an_object_without_spec_only_changes_its_version() -> None:
-    bare = {"apiVersion": V1ALPHA1, "kind": "ResourceDistribution"}
-    assert convert(bare, V1BETA1) == bare | {"apiVersion": V1BETA1}
-
-
-@pytest.mark.parametrize("pair", [(V1BETA1, V1BETA1), (V1ALPHA1, "apps.kruise.io/v2")])
-def test_other_versions_are_errors(pair: tuple[str, str]) -> None:
-    with pytest.raises(ValueError, match="cannot convert ResourceDistribution"):
-        convert(document(pair[0], {}, None), pair[1])

@@ -89,18 +89,6 @@ def test_to_alpha(beta: dict[str, Any], alpha: dict[str, Any]) -> None:
     assert beta == before
 
 
-def test_an_object_without_spec_only_changes_its_version() -> None:
-    bare = {"apiVersion": V1BETA1, "kind": "SidecarSet", "metadata": {"name": "side"}}
-    assert convert(bare, V1ALPHA1) == bare | {"apiVersion": V1ALPHA1}
-    assert convert(bare | {"apiVersion": V1ALPHA1}, V1BETA1) == bare
-
-
-@pytest.mark.parametrize("pair", [(V1BETA1, V1BETA1), (V1ALPHA1, "apps.kruise.io/v2"), ("apps/v1", V1BETA1)])
-def test_other_versions_are_errors(pair: tuple[str, str]) -> None:
-    with pytest.raises(ValueError, match="cannot convert SidecarSet"):
-        convert(document(pair[0], {}), pair[1])
-
-
 specs = st.fixed_dictionaries(
     {"selector": st.just({"matchLabels": {"a": "b"}})},
     optional={

@@ -58,17 +58,6 @@ def test_everything_that_v1alpha1_lacks_stands_in_an_annotation() -> None:
     assert alpha == document(V1ALPHA1, {"replicas": 2}, {"replicas": 1})
 
 
-def test_an_object_without_spec_only_changes_its_version() -> None:
-    bare = {"apiVersion": V1BETA1, "kind": "StatefulSet", "metadata": {"name": "web"}}
-    assert convert(bare, V1ALPHA1) == bare | {"apiVersion": V1ALPHA1}
-
-
-@pytest.mark.parametrize("pair", [(V1BETA1, V1BETA1), (V1ALPHA1, "apps.kruise.io/v2"), ("apps/v1", V1BETA1)])
-def test_other_versions_are_errors(pair: tuple[str, str]) -> None:
-    with pytest.raises(ValueError, match="cannot convert StatefulSet"):
-        convert(document(pair[0], {}, {}), pair[1])
-
-
 specs = st.fixed_dictionaries(
     {"selector": st.just({"matchLabels": {"a": "b"}}), "template": st.just({"spec": {"future": 1}})},
     optional={
