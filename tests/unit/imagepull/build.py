@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
-
 from flotilla_common.api.core import Node, Pod, Secret
 from flotilla_common.api.documents import merge
 from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob
@@ -15,7 +13,8 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
 from flotilla_jobs.imagepull.plan import plan as plan_job
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
-from tests.testkit.documents import Json
+from tests.testkit import pods as pods_of
+from tests.testkit.documents import Json, conditions, decoded, metadata
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 NAMES = ("n1", "n2", "n3", "n4", "n5")
@@ -26,22 +25,12 @@ def ago(seconds: float) -> str:
     return rfc3339(NOW - timedelta(seconds=seconds))
 
 
-def decoded(document: Json, kind: type[Any]) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(document), type=kind)
-
-
 def job(name: str = "J", *, status: Json | None = None, meta: Json | None = None, **spec: Any) -> ImagePullJob:
     """Return a job for nginx:1.25 that has been planned before, unless `status` differs."""
-    metadata = {
-        "name": name,
-        "namespace": "ns",
-        "uid": f"uid-{name}",
-        "resourceVersion": "3",
-        "finalizers": ["apps.kruise.io/deletion-protection"],
-    }
+    held = ["apps.kruise.io/deletion-protection"]
+    named = metadata(name, "ns", **{"uid": f"uid-{name}", "version": 3, "finalizers": held} | (meta or {}))
     given = {"image": "nginx:1.25", "imagePullPolicy": "IfNotPresent", "completionPolicy": {"type": "Always"}} | spec
-    document = {"metadata": metadata | (meta or {}), "spec": given, "status": status or {}}
-    return decoded(document, ImagePullJob)
+    return decoded({"metadata": named, "spec": given, "status": status or {}}, ImagePullJob)
 
 
 def owner(name: str = "J", kind: str = "ImagePullJob", version: str = "apps.kruise.io/v1beta1") -> Json:
@@ -76,10 +65,10 @@ def node_image(
     labels: Mapping[str, str] | None = None,
     **meta: Any,
 ) -> NodeImage:
-    metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": "7", "labels": dict(labels or {})} | meta
+    named = metadata(name, **{"uid": f"uid-{name}", "version": 7, "labels": labels} | meta)
     images = {image: {"tags": list(tags), "pullSecrets": list(secrets)}} if tags else {}
     statuses = {image: {"tags": list(entries)}} if entries else {}
-    document = {"metadata": metadata, "spec": {"images": images}, "status": {"imageStatuses": statuses}}
+    document = {"metadata": named, "spec": {"images": images}, "status": {"imageStatuses": statuses}}
     return decoded(document, NodeImage)
 
 
@@ -105,23 +94,20 @@ def fresh(*names: str) -> list[NodeImage]:
 
 def node(name: str = "n1", *, ready: float | None = 3600, labels: Mapping[str, str] | None = None, **meta: Any) -> Node:
     """Return a node that has been Ready for this many seconds; None: not ready."""
-    condition = {"type": "Ready", "status": "False" if ready is None else "True"}
-    condition["lastTransitionTime"] = ago(ready or 0)
-    metadata = {"name": name, "uid": f"node-{name}", "resourceVersion": "1", "labels": dict(labels or {})} | meta
-    return decoded({"metadata": metadata, "status": {"conditions": [condition]}}, Node)
+    named = metadata(name, **{"uid": f"node-{name}", "version": 1, "labels": labels} | meta)
+    found = conditions({"Ready": ready is not None}, ago(ready or 0))
+    return decoded({"metadata": named, "status": {"conditions": found}}, Node)
 
 
 def pod(name: str, where: str, *, phase: str = "Running", labels: Mapping[str, str] | None = None, **meta: Any) -> Pod:
-    metadata = {"name": name, "namespace": "ns", "uid": f"pod-{name}", "resourceVersion": "1"}
-    metadata |= {"labels": dict(labels or {"app": "web"})} | meta
-    return decoded({"metadata": metadata, "spec": {"nodeName": where}, "status": {"phase": phase}}, Pod)
+    known = {"uid": f"pod-{name}", "version": 1, "labels": labels or {"app": "web"}}
+    return decoded(pods_of.pod(name, "ns", node=where, phase=phase, **known | meta), Pod)
 
 
 def secret(name: str = "s1", namespace: str = "ns", *, data: str = "eA==", version: str = "1", **meta: Any) -> Secret:
-    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": version} | meta
-    return decoded(
-        {"metadata": metadata, "type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": data}}, Secret
-    )
+    named = metadata(name, namespace, **{"uid": f"uid-{name}", "version": version} | meta)
+    content = {"type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": data}}
+    return decoded({"metadata": named} | content, Secret)
 
 
 def copy_of(source: str, *users: str, name: str = "", data: str = "eA==") -> Secret:
@@ -135,9 +121,9 @@ def copy_of(source: str, *users: str, name: str = "", data: str = "eA==") -> Sec
 
 
 def list_job(*images: str, status: Json | None = None, meta: Json | None = None, **spec: Any) -> ImageListPullJob:
-    metadata = {"name": "L", "namespace": "ns", "uid": "uid-L", "resourceVersion": "3"} | (meta or {})
+    named = metadata("L", "ns", **{"uid": "uid-L", "version": 3} | (meta or {}))
     given = {"images": list(images), "completionPolicy": {"type": "Always"}} | spec
-    return decoded({"metadata": metadata, "spec": given, "status": status or {}}, ImageListPullJob)
+    return decoded({"metadata": named, "spec": given, "status": status or {}}, ImageListPullJob)
 
 
 def begun(seconds: float = 30) -> Json:
@@ -150,13 +136,9 @@ def planned(one: ImagePullJob, nodes: Sequence[NodeImage] = (), now: datetime = 
     return plan_job(PullJobSnapshot(job=one, nodes=nodes, **members), now)
 
 
-def actions(plan: Plan) -> list[Action]:
-    return plan.actions
-
-
 def summary(plan: Plan) -> list[str]:
     """Return the writes, in order, such as `push n1`, `create Secret x` or `delete ImagePullJob J`."""
-    return [_described(action) for action in actions(plan)]
+    return [_described(action) for action in plan.actions]
 
 
 def _described(action: Action) -> str:
@@ -178,12 +160,8 @@ def status_of(plan: Plan, before: Json | None = None) -> Json:
 
 def written_tag(plan: Plan, name: str) -> Json:
     """Return the tag that the pass writes into a NodeImage."""
-    for action in actions(plan):
+    for action in plan.actions:
         if isinstance(action, Patch) and (action.resource.kind, action.name) == ("NodeImage", name):
             image = action.body["spec"]["images"]["nginx"]
             return next(one for one in image["tags"] if one["tag"] == "1.25")
     raise AssertionError(f"nothing is written to {name}")
-
-
-def codes(plan: Plan) -> set[str]:
-    return {reason.code for reason in plan.reasons}

@@ -13,12 +13,11 @@ from flotilla_common.mirror.table import Table
 from flotilla_jobs.imagepull.secret_copies import references_of
 from flotilla_jobs.imagepull.selection import node_order
 from flotilla_jobs.imagepull.triggers import INDEXES, Triggers
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 from tests.unit.imagepull.build import (
     NOW,
     begun,
     copy_of,
-    decoded,
     entry,
     fresh,
     job,

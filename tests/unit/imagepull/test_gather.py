@@ -24,8 +24,8 @@ from flotilla_jobs.nodeimage.controller import CONTROLLER as NODE_CONTROLLER
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
 from flotilla_jobs.nodeimage.snapshot import Options as NodeOptions
 from tests.support.controller_context import FakeContext
-from tests.testkit.documents import Json
-from tests.unit.imagepull.build import begun, copy_of, decoded, fresh, job, list_job, node, node_image, pod, secret, tag
+from tests.testkit.documents import Json, decoded
+from tests.unit.imagepull.build import begun, copy_of, fresh, job, list_job, node, node_image, pod, secret, tag
 
 CONFIG = "kruise-daemon-config"
 LIST_OWNER: Json = {

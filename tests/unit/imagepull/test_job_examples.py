@@ -8,11 +8,10 @@ from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.mirror.table import Table
 from flotilla_jobs.imagepull.selection import matching_pods, selected
 from tests.testkit.documents import Json
+from tests.testkit.plans import codes
 from tests.unit.imagepull.build import (
     NOW,
-    actions,
     begun,
-    codes,
     entry,
     failed,
     fresh,
@@ -208,7 +207,7 @@ def test_a_pushed_tag():
     ttl = limits.pop("ttlSecondsAfterFinished")
     assert limits == {"timeoutSeconds": 60, "backoffLimit": 2}
     assert 120 + 300 <= ttl < 120 + 600
-    (push,) = actions(plan)
+    (push,) = plan.actions
     assert (getattr(push, "uid", ""), getattr(push, "resource_version", "")) == ("uid-n1", "7")
 
 
@@ -262,7 +261,7 @@ def test_a_tag_that_comes_back(entries: list[Json], version: int | None):
 
 
 def test_other_tags_of_the_image_stay_and_all_are_in_order():
-    (push,) = actions(planned(job(status=begun()), [node_image("n1", [tag("X", name="9"), tag("X", name="0")])]))
+    (push,) = planned(job(status=begun()), [node_image("n1", [tag("X", name="9"), tag("X", name="0")])]).actions
     body: Any = getattr(push, "body", {})
     assert [one["tag"] for one in body["spec"]["images"]["nginx"]["tags"]] == ["0", "1.25", "9"]
 
@@ -275,7 +274,7 @@ def test_19_a_node_that_is_gone_does_not_count():
 def test_sandbox_metadata_goes_along_and_replaces_what_was_there():
     held = node_image("n1", [tag("X", name="9")])
     plan = planned(job(status=begun(), sandboxConfig={"labels": {"a": "b"}}), [held])
-    (push,) = actions(plan)
+    (push,) = plan.actions
     body: Any = getattr(push, "body", {})
     assert body["spec"]["images"]["nginx"]["sandboxConfig"] == {"labels": {"a": "b"}}
 
@@ -286,7 +285,7 @@ FINALIZER = "apps.kruise.io/deletion-protection"
 def test_the_finalizer_comes_before_everything_else():
     plan = planned(job(meta={"finalizers": ["x"]}), fresh("n1"))
     assert summary(plan) == ["patch ImagePullJob J", "push n1"]
-    body: Any = getattr(actions(plan)[0], "body", {})
+    body: Any = getattr(plan.actions[0], "body", {})
     assert body == {"metadata": {"finalizers": ["x", FINALIZER]}}
 
 

@@ -11,8 +11,9 @@ from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.control.plan import Plan
 from flotilla_jobs.imagelistpull.plan import plan, template_hash
 from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
-from tests.testkit.documents import Json
-from tests.unit.imagepull.build import NOW, actions, ago, begun, codes, decoded, list_job, status_of, summary
+from tests.testkit.documents import Json, decoded
+from tests.testkit.plans import codes
+from tests.unit.imagepull.build import NOW, ago, begun, list_job, status_of, summary
 
 OWNER = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "ImageListPullJob", "name": "L", "uid": "uid-L"}
 
@@ -44,12 +45,12 @@ def child(image: str, parent: ImageListPullJob, *, label: str | None = None, **s
 
 def made(result: Plan) -> list[str]:
     """Return the images of the jobs that are created."""
-    bodies = [cast("Json", getattr(action, "body", {})) for action in actions(result)]
+    bodies = [cast("Json", getattr(action, "body", {})) for action in result.actions]
     return [body["spec"]["image"] for body in bodies if body.get("kind") == "ImagePullJob"]
 
 
 def events(result: Plan) -> list[tuple[str, str]]:
-    found = [getattr(action, "on_success", None) for action in actions(result)]
+    found = [getattr(action, "on_success", None) for action in result.actions]
     return [(event.reason, event.message) for event in found if event is not None]
 
 
@@ -64,7 +65,7 @@ def test_41_a_job_per_image():
 
 def test_a_new_job():
     one = list_job("a", parallelism="3", pullSecrets=["s"], selector={"names": ["n1"]})
-    (create,) = actions(passed(one))
+    (create,) = passed(one).actions
     body = cast("Json", getattr(create, "body", {}))
     assert body["metadata"].pop("name").startswith("L-")
     assert body == {
@@ -174,14 +175,14 @@ def test_48_names_of_one_image_are_two_jobs():
 def test_the_label_follows_the_template(status: Json):
     one = list_job("a", status=status)
     result = plan(ListJobSnapshot(job=one), NOW)
-    body = cast("Json", getattr(actions(result)[0], "body", {}))
+    body = cast("Json", getattr(result.actions[0], "body", {}))
     assert body == {"metadata": {"labels": {"controller-revision-hash": template_hash(one.spec)}}}
 
 
 def test_a_taken_name_is_avoided_and_names_do_not_depend_on_chance():
-    (first,) = actions(passed(list_job("a")))
-    assert actions(passed(list_job("a"))) == [first]
-    (second,) = actions(passed(list_job("a"), taken={first.name}))
+    (first,) = passed(list_job("a")).actions
+    assert passed(list_job("a")).actions == [first]
+    (second,) = passed(list_job("a"), taken={first.name}).actions
     assert second.name != first.name
 
 

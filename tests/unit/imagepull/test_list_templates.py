@@ -6,7 +6,7 @@ import pytest
 
 from flotilla_jobs.imagelistpull.plan import template_hash, template_of
 from tests.testkit.documents import Json
-from tests.unit.imagepull.build import actions, list_job, status_of
+from tests.unit.imagepull.build import list_job, status_of
 from tests.unit.imagepull.test_list_examples import child, passed
 
 NAMED = {"names": ["n1"]}
@@ -56,9 +56,7 @@ def test_the_same_template(one: Json, other: Json):
 def test_an_unlabelled_job_of_another_template_goes(images: tuple[str, ...]):
     old, new = list_job(*images), list_job(*images, selector=NAMED)
     children = [child(image, old, label="f00") for image in images]
-    deleted = [
-        action.name for action in actions(passed(new, children)) if action.name in {f"L-{one}" for one in images}
-    ]
+    deleted = [action.name for action in passed(new, children).actions if action.name in {f"L-{one}" for one in images}]
     assert deleted == [f"L-{image}" for image in images]
 
 
@@ -66,13 +64,13 @@ def test_the_label_of_the_template_is_enough():
     """The child was changed by hand, or by an admission that fills in more."""
     parent = list_job("a")
     changed = child("a", list_job("a", imagePullPolicy="Always"), label=template_hash(parent.spec))
-    assert actions(passed(parent, [changed])) == []
+    assert passed(parent, [changed]).actions == []
 
 
 def test_names_that_are_taken_again_and_again_are_avoided():
     taken: set[str] = set()
     for _ in range(4):
-        (create,) = actions(passed(list_job("a"), taken=frozenset(taken)))
+        (create,) = passed(list_job("a"), taken=frozenset(taken)).actions
         assert create.name not in taken
         taken.add(create.name)
 

@@ -12,20 +12,9 @@ from flotilla_jobs.nodeimage.controller import concerns
 from flotilla_jobs.nodeimage.plan import plan
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot, Options
 from flotilla_jobs.nodeimage.status import report_problem, reported
-from tests.testkit.documents import Json
-from tests.unit.imagepull.build import (
-    NOW,
-    actions,
-    codes,
-    decoded,
-    entry,
-    node,
-    node_image,
-    owner,
-    status_of,
-    summary,
-    tag,
-)
+from tests.testkit.documents import Json, decoded
+from tests.testkit.plans import codes
+from tests.unit.imagepull.build import NOW, entry, node, node_image, owner, status_of, summary, tag
 
 
 def passed(image: NodeImage | None = None, on: Any = "node", **members: Any) -> Plan:
@@ -36,7 +25,7 @@ def passed(image: NodeImage | None = None, on: Any = "node", **members: Any) -> 
 def tags_after(plan: Plan, image: NodeImage) -> Json:
     """Return the spec's images after the pass."""
     before = msgspec.to_builtins(image.spec.images)
-    for action in actions(plan):
+    for action in plan.actions:
         body: Any = getattr(action, "body", {})
         for name, change in body.get("spec", {}).get("images", {}).items():
             if change is None:
@@ -82,7 +71,7 @@ def test_life(image: NodeImage | None, on: Any, writes: list[str], wakes: float 
 
 def test_29_labels_are_the_nodes():
     result = passed(node_image(labels={"mine": "x", "kept": "1"}), node("n1", labels={"zone": "a", "kept": "1"}))
-    (action,) = actions(result)
+    (action,) = result.actions
     body: Any = getattr(action, "body", {})
     assert body == {"metadata": {"labels": {"mine": None, "zone": "a"}}}
 

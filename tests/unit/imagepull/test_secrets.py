@@ -22,10 +22,9 @@ from flotilla_watcher.app import published
 from tests.support.controller_context import FakeContext
 from tests.support.fake_clock import FakeClock
 from tests.testkit.documents import Json
+from tests.testkit.plans import codes
 from tests.unit.imagepull.build import (
-    actions,
     begun,
-    codes,
     copy_of,
     entry,
     fresh,
@@ -44,7 +43,7 @@ BATCH = {"namespace": "kruise-daemon-config", "name": "s1-copy", "mode": "batch"
 
 
 def bodies(plan: Plan) -> list[Json]:
-    return [cast("Json", getattr(action, "body", {})) for action in actions(plan)]
+    return [cast("Json", getattr(action, "body", {})) for action in plan.actions]
 
 
 def test_20_a_missing_secret_does_not_hold_the_job_up():
@@ -93,7 +92,7 @@ def test_21_one_copy_for_two_jobs():
     patch, push = bodies(plan)
     assert patch == {"metadata": {"annotations": {"imagepulljobs.kruise.io/references": "ns/A,ns/B"}}}
     assert push["spec"]["images"]["nginx"]["pullSecrets"] == [BATCH]
-    (write,) = actions(plan)[:1]
+    (write,) = plan.actions[:1]
     assert getattr(write, "resource_version", "") == "1"
 
 

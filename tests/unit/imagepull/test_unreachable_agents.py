@@ -10,21 +10,9 @@ from flotilla_common.api.kinds.nodeimage.types import NodeImage, NodeImageStatus
 from flotilla_common.control.plan import Plan
 from flotilla_jobs.nodeimage.plan import plan
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
-from tests.unit.imagepull.build import (
-    NOW,
-    ago,
-    begun,
-    codes,
-    decoded,
-    entry,
-    fresh,
-    job,
-    node,
-    node_image,
-    planned,
-    pulling,
-    tag,
-)
+from tests.testkit.documents import decoded
+from tests.testkit.plans import codes
+from tests.unit.imagepull.build import NOW, ago, begun, entry, fresh, job, node, node_image, planned, pulling, tag
 
 NO_AGENT = "stuck: no node agent has answered since <{}> on {}; see that it runs there and reaches the bus"
 

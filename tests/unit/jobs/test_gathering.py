@@ -22,7 +22,8 @@ from flotilla_jobs.nodeimage.controller import NODES
 from flotilla_jobs.nodeimage.controller import Gatherer as NodeGatherer
 from flotilla_jobs.nodeimage.snapshot import Options as NodeOptions
 from tests.support.controller_context import FakeContext
-from tests.unit.imagepull.build import copy_of, decoded, fresh, job, node, node_image, pod, secret, tag
+from tests.testkit.documents import decoded
+from tests.unit.imagepull.build import copy_of, fresh, job, node, node_image, pod, secret, tag
 from tests.unit.recreate.world import pod_document, request_document
 
 

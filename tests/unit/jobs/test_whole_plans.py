@@ -21,13 +21,12 @@ from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
 from flotilla_jobs.imagepull.snapshot import Options
 from flotilla_jobs.nodeimage.plan import plan as plan_node_image
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, decoded
 from tests.unit.imagepull.build import (
     NOW,
     ago,
     begun,
     copy_of,
-    decoded,
     entry,
     failed,
     fresh,

@@ -5,7 +5,6 @@ A text that is changed in the code fails here. broadcastjob.md §5.3, §6; ephem
 """
 
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
 
@@ -140,7 +139,7 @@ def test_events_of_creates() -> None:
 def after(state: str) -> Plan:
     """Plan a pass of an EphemeralJob whose container has reached that state."""
     world = ejob.World(1)
-    world.once()
+    world.reconcile()
     world.kubelet("p1", state=state)
     return world.plan()
 
@@ -148,9 +147,9 @@ def after(state: str) -> Plan:
 def late() -> Plan:
     """Plan a pass of an EphemeralJob that has exceeded its deadline."""
     world = ejob.World(1, activeDeadlineSeconds=5)
-    world.once()
-    world.once()
-    world.now += timedelta(seconds=9)
+    world.reconcile()
+    world.reconcile()
+    world.wait(9)
     return world.plan()
 
 
