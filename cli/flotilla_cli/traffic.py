@@ -15,10 +15,9 @@ from typing import Any
 
 import msgspec
 
-from flotilla_common.api.differences import changed_paths
+from flotilla_common.api.changes import change_text, changed_paths
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
 from flotilla_common.api.kinds import catalogue
-from flotilla_common.api.redaction import change_text
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message, OnMessage
 from flotilla_common.bus.nats import NatsBus

@@ -18,8 +18,8 @@ from aiohttp import web
 from flotilla_cli.local import HOST
 from flotilla_common.api.crds import definition
 from flotilla_common.api.kinds.kind import Kind
-from flotilla_common.api.preserved import ANNOTATION
 from flotilla_common.api.resources import CRD, Resource
+from flotilla_common.api.versions import ANNOTATION
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_dev.cluster.access import admin

@@ -1,9 +1,8 @@
 """A kind that does not exist, in the other group, with everything that a kind can have."""
 
+from flotilla_common.api.admission.handlers import Tools
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error, operations, patched
-from flotilla_common.api.admission.tools import Tools
-from flotilla_common.api.crds.schema import integer, string, struct
-from flotilla_common.api.crds.version import AGE, Version
+from flotilla_common.api.crds.schema import AGE, Version, integer, string, struct
 from flotilla_common.api.documents import Json, member
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.kind import Kind, NodeRoute, Workers

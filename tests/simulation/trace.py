@@ -5,7 +5,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from flotilla_common.api.differences import changed_paths
+from flotilla_common.api.changes import changed_paths
 from flotilla_common.api.resources import EVENT, LEASE, POD, REVISION
 from flotilla_common.control.plan import Json
 from tests.simulation.history import Call, History, Version

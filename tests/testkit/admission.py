@@ -5,8 +5,8 @@ from typing import Any, cast
 import jsonpatch  # pyright: ignore[reportMissingTypeStubs]
 from prometheus_client import CollectorRegistry
 
+from flotilla_common.api.admission.handlers import Verdict
 from flotilla_common.api.admission.review import Answer, Named, Request
-from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.api.resources import CONFIG_MAP, Resource
 from flotilla_common.gates import Gates
 from flotilla_common.kube.reflector import HeadMeta, Sink

@@ -8,7 +8,7 @@ from flotilla_cli.published import Why
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import SIDECAR_SET_HASH, SIDECAR_SET_HASH_WITHOUT_IMAGE
 from flotilla_common.api.kinds.sidecarset.matching import PodMatcher
-from flotilla_common.api.kinds.sidecarset.records import hash_of, injected
+from flotilla_common.api.kinds.sidecarset.pods import hash_of, injected
 from flotilla_common.api.kinds.sidecarset.types import NOT_UPDATE, SidecarSet
 from flotilla_common.api.selectors import Selector
 from flotilla_common.api.webhooks import NAMESPACE_NAME

@@ -13,7 +13,7 @@ import msgspec
 from flotilla_cli.history.generations import WEBHOOK
 from flotilla_cli.history.operations import Operation, Wave, Work
 from flotilla_cli.published import Act, Why
-from flotilla_common.api.redaction import change_text
+from flotilla_common.api.changes import change_text
 from flotilla_common.control.plan import State
 from flotilla_common.control.text import named
 from flotilla_common.control.writes import WRITE_FAILED, code_of

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 
 from flotilla_common.api.admission.pod_template import default_template, pull_policy
 from flotilla_common.api.documents import Json, ensured, fill, mappings, member, text
-from flotilla_common.api.kinds.cloneset.admission import default_cloneset
+from flotilla_common.api.kinds.cloneset.api import default_cloneset
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.kinds.statefulset.admission import default_statefulset
+from flotilla_common.api.kinds.statefulset.api import default_statefulset
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, Resource
 from flotilla_common.gates import Gates

@@ -15,7 +15,7 @@ from flotilla_cli.preview.observer import Observer
 from flotilla_cli.preview.steps import Step
 from flotilla_cli.views import view_of
 from flotilla_cli.views.kindview import KindView, revision_of
-from flotilla_common.api.differences import Path, differences, path_text, value_at
+from flotilla_common.api.changes import Path, differences, path_text, value_at
 from flotilla_common.api.documents import Json, JsonValue, is_object, mapping, strings
 from flotilla_common.api.resources import REVISION
 from flotilla_common.control.plan import Create, Intent, Plan, Reason

@@ -11,8 +11,7 @@ from flotilla_cli.views.kindview import KindView
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.keys import IN_PLACE_READY
-from flotilla_common.api.meta import IntOrString, metadata_of
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import IntOrString, later, metadata_of
 from flotilla_common.workload.causes import grouped
 from flotilla_common.workload.placement import node_of
 from flotilla_common.workload.predicates import is_serving, max_restarts

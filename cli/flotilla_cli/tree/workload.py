@@ -10,7 +10,7 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import SPECIFIED_DELETE_LABEL
 from flotilla_common.api.meta import IntOrString, LabelSelector, ObjectMeta
-from flotilla_common.api.rollout import Lifecycle
+from flotilla_common.api.workload import Lifecycle
 from flotilla_common.control.plan import Reason, State
 from flotilla_common.control.text import pods_word
 from flotilla_common.workload.causes import Around, Cause, cause_of

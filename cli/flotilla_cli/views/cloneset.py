@@ -6,7 +6,7 @@ from flotilla_cli.tree.workload import Workload
 from flotilla_cli.views.kindview import KindView
 from flotilla_cli.views.progress import numbers_of_pods, progress_of_pods
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet, RollingUpdate
-from flotilla_common.api.rollout import Lifecycle
+from flotilla_common.api.workload import Lifecycle
 from flotilla_common.workload.revision_codec import belongs
 
 

@@ -12,8 +12,8 @@ from flotilla_common.api.documents import Json, member
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet, RollingUpdate, ScaleStrategy
 from flotilla_common.api.numbers import strict_value
 from flotilla_common.api.resources import POD
-from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.api.selectors import Selector
+from flotilla_common.api.workload import Lifecycle
 from flotilla_common.workload.placement import Placement
 from flotilla_common.workload.revision_codec import belongs
 

@@ -25,8 +25,7 @@ from flotilla_common.api.kinds.podunavailablebudget.types import (
     BudgetStatus,
     PodUnavailableBudget,
 )
-from flotilla_common.api.meta import metadata_of, rfc3339
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import later, metadata_of, rfc3339
 from flotilla_common.api.podrules import RULES, PodRule, decoded
 from flotilla_common.api.resources import POD, VALIDATING
 from flotilla_common.api.webhooks import VALIDATING_CONFIGURATION

@@ -11,7 +11,7 @@ from flotilla_cli.views.progress import with_limits
 from flotilla_cli.views.related import pods_of
 from flotilla_common.api.documents import Json, member, strings, text
 from flotilla_common.api.errors import found_or_none
-from flotilla_common.api.kinds.sidecarset.records import injected
+from flotilla_common.api.kinds.sidecarset.pods import injected
 from flotilla_common.api.kinds.sidecarset.types import NOT_UPDATE, SIDECAR_SET, Sidecar, SidecarSet
 from flotilla_common.api.meta import metadata_of
 from flotilla_common.api.resources import NAMESPACE

@@ -9,7 +9,7 @@ from flotilla_cli.views.kindview import KindView, Summary
 from flotilla_cli.views.progress import numbers_of_pods, progress_of_pods
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE, PersistentPodState
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, RollingUpdate, StatefulSet
-from flotilla_common.api.rollout import Lifecycle
+from flotilla_common.api.workload import Lifecycle
 
 
 def stateful_set(raw: bytes | msgspec.Raw) -> Workload:

@@ -8,7 +8,7 @@ of its work, the work times out.)
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import later
 from flotilla_common.control.plan import Reason, State
 from flotilla_common.control.planbuilder import Deadlines
 from flotilla_common.control.text import first_names, named, nodes_word

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 import msgspec
 import structlog
 
-from flotilla_common.api.kinds.nodeimage.counting import Name, counted
 from flotilla_common.api.kinds.nodeimage.types import (
     FAILED,
     PULLING,
@@ -21,11 +20,13 @@ from flotilla_common.api.kinds.nodeimage.types import (
     ImageSpec,
     ImageTag,
     JobReference,
+    Name,
     NodeImage,
     NodeImageStatus,
     SandboxConfig,
     TagPullPolicy,
     TagStatus,
+    counted,
 )
 from flotilla_common.clock import Clock
 from flotilla_common.node.quota import Quota

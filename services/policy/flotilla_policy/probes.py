@@ -10,7 +10,7 @@ from flotilla_common.api.documents import Json, JsonValue, mapping, text
 from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.kinds.nodepodprobe.types import PROBE_BYTES, NodePodProbe, NodeProbe, ProbeSpec, joined, split
 from flotilla_common.api.kinds.podprobemarker.types import ContainerProbe, PodProbeMarker
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import later
 from flotilla_common.api.numbers import integer
 from flotilla_common.control.planbuilder import Deadlines
 

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import later
 from flotilla_common.control.planbuilder import Deadlines
 
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 import structlog
 
 from flotilla_common.api.admission.review import Answer, Request, identity
+from flotilla_common.api.changes import redacted_changes
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.kind import Kind
-from flotilla_common.api.redaction import redacted_changes
 from flotilla_common.api.webhooks import paths
 from flotilla_common.clock import Clock
 from flotilla_common.control.journal import Admission, Journal

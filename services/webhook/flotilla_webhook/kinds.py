@@ -14,10 +14,10 @@ from functools import partial
 import msgspec
 
 from flotilla_common.api.admission.fields import Fault
+from flotilla_common.api.admission.handlers import Handler as KindHandler
+from flotilla_common.api.admission.handlers import Tools, Verdict
 from flotilla_common.api.admission.pod_template import fill_host_ports
 from flotilla_common.api.admission.review import Answer, Refused, Request, error
-from flotilla_common.api.admission.tools import Handler as KindHandler
-from flotilla_common.api.admission.tools import Tools, Verdict
 from flotilla_common.api.documents import Json, JsonValue, mapping, mappings, member, text
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.kind import Kind

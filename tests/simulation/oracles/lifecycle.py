@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.rollout import LifecycleHook
+from flotilla_common.api.workload import LifecycleHook
 from flotilla_common.workload.lifecycle import fully_hooked, hooked
 from tests.simulation.oracles.availability import images
 from tests.simulation.oracles.terms import Terms

@@ -13,7 +13,7 @@ from typing import cast
 import msgspec
 
 from flotilla_common.api import keys
-from flotilla_common.api.differences import changed_paths
+from flotilla_common.api.changes import changed_paths
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET

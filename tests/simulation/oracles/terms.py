@@ -10,8 +10,8 @@ import msgspec
 
 from flotilla_common.api.meta import IntOrString
 from flotilla_common.api.numbers import lenient_value
-from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.api.selectors import Selector
+from flotilla_common.api.workload import Lifecycle
 from flotilla_common.control.plan import Json
 from tests.simulation.cluster.node_fit import HARD, repelled_by, selects
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from flotilla_common.api.admission.fields import Fault
-from flotilla_common.api.kinds.advancedcronjob.admission import default_cron_job
+from flotilla_common.api.kinds.advancedcronjob.api import default_cron_job
 from flotilla_common.api.kinds.advancedcronjob.validation import check_types, validate
 from flotilla_common.gates import Gates
 from tests.testkit.documents import Json

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flotilla_common.api.kinds.cloneset.conversion import (
+from flotilla_common.api.kinds.cloneset.types import (
     EXCLUDE_PREPARING_DELETE,
     MIN_UPDATED_READY,
     PARALLELISM,
     TIMEOUT,
     convert,
 )
-from flotilla_common.api.rollout import POLICIES
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
+from flotilla_common.api.workload import POLICIES
 
 
 def document(version: str, spec: dict[str, Any], **metadata: Any) -> dict[str, Any]:

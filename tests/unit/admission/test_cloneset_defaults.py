@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.kinds.cloneset.admission import default_cloneset
+from flotilla_common.api.kinds.cloneset.api import default_cloneset
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from flotilla_common.gates import Gates
 from tests.unit.workload import openkruise

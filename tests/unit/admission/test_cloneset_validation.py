@@ -6,7 +6,7 @@ import pytest
 
 from flotilla_common.api.admission.fields import Fault, invalid
 from flotilla_common.api.admission.workload import template_changed
-from flotilla_common.api.kinds.cloneset.admission import default_cloneset
+from flotilla_common.api.kinds.cloneset.api import default_cloneset
 from flotilla_common.api.kinds.cloneset.validation import check_types, newly_to_delete, validate
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from flotilla_common.gates import Gates

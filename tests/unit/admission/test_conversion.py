@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flotilla_common.api.kinds.kind import Kind
-from flotilla_common.api.preserved import ANNOTATION
-from flotilla_common.api.versions import V1ALPHA1, V1BETA1
+from flotilla_common.api.versions import ANNOTATION, V1ALPHA1, V1BETA1
 from tests.support.random_objects import BOTH, lost, lost_in_storage, pruned, random_object
 from tests.testkit.documents import Json
 

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flotilla_common.api.kinds.daemonset.conversion import convert
+from flotilla_common.api.kinds.daemonset.types import convert
 from flotilla_common.api.podtemplate import canonical_template
-from flotilla_common.api.preserved import hide
-from flotilla_common.api.versions import V1ALPHA1, V1BETA1
+from flotilla_common.api.versions import V1ALPHA1, V1BETA1, hide
 from tests.unit.workload import openkruise
 
 (ALPHA,), (BETA,) = openkruise.documents("daemonsets.v1alpha1"), openkruise.documents("daemonsets")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.kinds.daemonset.admission import default_daemonset
+from flotilla_common.api.kinds.daemonset.api import default_daemonset
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from tests.unit.workload import openkruise
 

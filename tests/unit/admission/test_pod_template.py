@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from flotilla_common.api.admission.pod_template import default_claim, default_template, pull_policy
-from flotilla_common.api.kinds.cloneset.admission import default_cloneset
-from flotilla_common.api.kinds.daemonset.admission import default_daemonset
-from flotilla_common.api.kinds.statefulset.admission import default_statefulset
+from flotilla_common.api.kinds.cloneset.api import default_cloneset
+from flotilla_common.api.kinds.daemonset.api import default_daemonset
+from flotilla_common.api.kinds.statefulset.api import default_statefulset
 from flotilla_common.gates import Gates
 
 POD = {

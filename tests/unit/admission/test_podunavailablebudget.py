@@ -6,11 +6,15 @@ import msgspec
 import pytest
 
 from flotilla_common.api.admission.review import Request
-from flotilla_common.api.kinds.podunavailablebudget.conversion import convert, to_hub
-from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET, PodUnavailableBudget
+from flotilla_common.api.kinds.podunavailablebudget.types import (
+    POD_UNAVAILABLE_BUDGET,
+    PodUnavailableBudget,
+    convert,
+    to_hub,
+)
 from flotilla_common.api.kinds.podunavailablebudget.validation import loosely_overlap, validate
 from flotilla_common.api.meta import LabelSelector
-from flotilla_common.api.preserved import ANNOTATION
+from flotilla_common.api.versions import ANNOTATION
 from flotilla_webhook.kinds import kind_handlers
 from tests.testkit.admission import tools
 from tests.testkit.apiserver import FakeApi

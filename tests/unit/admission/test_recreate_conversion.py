@@ -6,9 +6,8 @@ See containerrecreaterequest.md §3.
 import msgspec
 import pytest
 
-from flotilla_common.api.kinds.containerrecreaterequest.conversion import convert
-from flotilla_common.api.preserved import hide
-from flotilla_common.api.versions import V1ALPHA1, V1BETA1
+from flotilla_common.api.kinds.containerrecreaterequest.types import convert
+from flotilla_common.api.versions import V1ALPHA1, V1BETA1, hide
 from tests.testkit.documents import Json
 
 SINCE = "crr.apps.kruise.io/unready-acquired"

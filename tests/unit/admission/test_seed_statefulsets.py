@@ -11,8 +11,8 @@ import yaml
 
 from flotilla_common.api.kinds.persistentpodstate.api import spec_faults, to_hub
 from flotilla_common.api.kinds.persistentpodstate.types import PersistentPodState
-from flotilla_common.api.kinds.statefulset.admission import default_statefulset
-from flotilla_common.api.kinds.statefulset.conversion import convert
+from flotilla_common.api.kinds.statefulset.api import default_statefulset
+from flotilla_common.api.kinds.statefulset.types import convert
 from flotilla_common.api.kinds.statefulset.validation import check_types, validate
 from flotilla_common.api.versions import V1ALPHA1
 from flotilla_common.gates import Gates

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.kinds.sidecarset.canonical import hash_annotations, hash_of_spec, hash_without_image
+from flotilla_common.api.kinds.sidecarset.revisions import hash_annotations, hash_of_spec, hash_without_image
 from tests.testkit.documents import Json
 
 SETTLED = (

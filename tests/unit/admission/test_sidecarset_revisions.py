@@ -5,8 +5,13 @@ import copy
 import msgspec
 import pytest
 
-from flotilla_common.api.kinds.sidecarset.canonical import hash_of_spec, hash_without_image
-from flotilla_common.api.kinds.sidecarset.revisions import canonical_revision, restored, revision_source
+from flotilla_common.api.kinds.sidecarset.revisions import (
+    canonical_revision,
+    hash_of_spec,
+    hash_without_image,
+    restored,
+    revision_source,
+)
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet
 from flotilla_common.workload.hashing import revision_hash
 from tests.testkit.documents import Json, decoded

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flotilla_common.api.kinds.statefulset.conversion import convert
-from flotilla_common.api.preserved import hide
-from flotilla_common.api.versions import V1ALPHA1, V1BETA1
+from flotilla_common.api.kinds.statefulset.types import convert
+from flotilla_common.api.versions import V1ALPHA1, V1BETA1, hide
 from tests.unit.workload import openkruise
 
 ALPHAS, BETAS = openkruise.documents("statefulsets.v1alpha1"), openkruise.documents("statefulsets")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.kinds.statefulset.admission import default_statefulset
+from flotilla_common.api.kinds.statefulset.api import default_statefulset
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from flotilla_common.gates import Gates
 from tests.unit.workload import openkruise

@@ -6,7 +6,7 @@ import pytest
 
 from flotilla_common.api.kinds.uniteddeployment import crd
 from flotilla_common.api.kinds.uniteddeployment.admission import with_defaults
-from flotilla_common.api.kinds.uniteddeployment.conversion import convert, to_hub
+from flotilla_common.api.kinds.uniteddeployment.types import convert, to_hub
 from flotilla_common.api.kinds.uniteddeployment.validation import validate
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from flotilla_common.gates import Gates

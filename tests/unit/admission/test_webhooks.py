@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
+from flotilla_common.api.admission.handlers import Tools
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request
-from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.rules import WRITES, Admission

@@ -2,12 +2,7 @@
 
 import pytest
 
-from flotilla_common.api.kinds.persistentpodstate.whitelist import (
-    WHITE_LIST,
-    CustomWorkload,
-    custom_workloads,
-    supported,
-)
+from flotilla_common.api.kinds.persistentpodstate.types import WHITE_LIST, CustomWorkload, custom_workloads, supported
 
 GAME_SET = CustomWorkload("apps.example.io", "v1", "GameSet")
 

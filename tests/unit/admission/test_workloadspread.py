@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.kinds.workloadspread.conversion import convert
 from flotilla_common.api.kinds.workloadspread.targets import CustomWorkload, custom_workloads, replicas_of
-from flotilla_common.api.kinds.workloadspread.types import WorkloadSpread, WorkloadSpreadSpec
+from flotilla_common.api.kinds.workloadspread.types import WorkloadSpread, WorkloadSpreadSpec, convert
 from flotilla_common.api.kinds.workloadspread.validation import validate
 from flotilla_common.api.meta import ObjectMeta, TargetRef
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1

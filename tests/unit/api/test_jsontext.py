@@ -8,9 +8,8 @@ import pytest
 
 from flotilla_common.api.documents import Json
 from flotilla_common.api.jsontext import DEEPEST, Reader, is_too_deep, read_as_deep_as_the_apiserver, read_json
-from flotilla_common.api.kinds.persistentpodstate.whitelist import WHITE_LIST, custom_workloads
-from flotilla_common.api.kinds.sidecarset.podmetadata import patched_annotations
-from flotilla_common.api.kinds.sidecarset.records import records
+from flotilla_common.api.kinds.persistentpodstate.types import WHITE_LIST, custom_workloads
+from flotilla_common.api.kinds.sidecarset.pods import patched_annotations, records
 from flotilla_common.api.kinds.sidecarset.types import MERGE_PATCH_JSON, PatchPodMetadata
 from flotilla_common.api.podtemplate import canonical_template
 from flotilla_common.workload.placement import Placement, StrictPlacement

@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import msgspec
 import pytest
 
-from flotilla_common.api.meta import Condition, rfc3339
-from flotilla_common.api.moments import EARLIEST, LATEST, later
+from flotilla_common.api.meta import EARLIEST, LATEST, Condition, later, rfc3339
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

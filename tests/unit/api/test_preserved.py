@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_common.api.preserved import ANNOTATION, TOO_LARGE, hide, path, put_back, show, take
+from flotilla_common.api.versions import ANNOTATION, TOO_LARGE, hide, path, put_back, show, take
 from tests.testkit.documents import Json
 
 MODE = (path("spec.images.*.secrets[namespace,name].mode"),)

@@ -3,7 +3,7 @@
 import pytest
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.rollout import Lifecycle, LifecycleHook
+from flotilla_common.api.workload import Lifecycle, LifecycleHook
 from flotilla_common.workload.causes import Around, Claim, cause_of
 from tests.testkit.documents import Json
 from tests.unit.causes.build import NOW, ago, around, claim, condition, event, node, pod, ready_pod, running, waiting

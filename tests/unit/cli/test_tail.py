@@ -14,7 +14,7 @@ from flotilla_cli.commands.tail import row
 from flotilla_cli.main import main
 from flotilla_cli.options import DurationParam
 from flotilla_cli.traffic import Line, Reader, matches
-from flotilla_common.api.differences import changed_paths
+from flotilla_common.api.changes import changed_paths
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.bus import subjects

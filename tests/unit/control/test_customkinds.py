@@ -6,7 +6,7 @@ See persistentpodstate.md §7, workloadspread.md §3.
 import asyncio
 from typing import Any
 
-from flotilla_common.api.kinds.persistentpodstate.whitelist import CustomWorkload
+from flotilla_common.api.kinds.persistentpodstate.types import CustomWorkload
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.customkinds import READ_SECONDS, CustomKinds
 from flotilla_common.kube.interface import ApiError

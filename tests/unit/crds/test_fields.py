@@ -8,7 +8,7 @@ from flotilla_common.api.crds import definition
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.broadcastjob import api as broadcastjob
 from flotilla_common.api.kinds.imagelistpulljob import api as imagelistpulljob
-from flotilla_common.api.kinds.sidecarset.canonical import SIDECAR_MEMBERS
+from flotilla_common.api.kinds.sidecarset.revisions import SIDECAR_MEMBERS
 from tests.unit.crds import schemas
 from tests.unit.crds.schemas import BOTH, RESTRICTIONS, Node, int_or_string, restricted, schema_of
 

@@ -14,11 +14,11 @@ import pytest
 from flotilla_cli.main import VERBS, main
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.advancedcronjob import validation as cron_rules
-from flotilla_common.api.kinds.advancedcronjob.admission import default_cron_job
+from flotilla_common.api.kinds.advancedcronjob.api import default_cron_job
 from flotilla_common.api.kinds.broadcastjob import api as broadcast_rules
 from flotilla_common.api.kinds.broadcastjob.api import default_broadcast_job
 from flotilla_common.api.kinds.cloneset import validation as rules
-from flotilla_common.api.kinds.cloneset.admission import default_cloneset
+from flotilla_common.api.kinds.cloneset.api import default_cloneset
 from flotilla_common.api.kinds.containerrecreaterequest import admission as recreate_rules
 from flotilla_common.api.kinds.ephemeraljob import api as ephemeral_rules
 from flotilla_common.api.versions import V1BETA1

@@ -202,9 +202,9 @@ def folder(kind: Kind) -> bool:
 
 
 def _converts(place: Path, admission: str) -> bool:
-    """Report whether there is a conversion; one of a few lines may be beside admission."""
-    own = place / "conversion.py"
-    return own.is_file() or " = Conversion(" in (place / f"{admission}.py").read_text(encoding="utf-8")
+    """Report whether there is a conversion, beside the types or admission."""
+    texts = [(place / f"{part}.py").read_text(encoding="utf-8") for part in ("types", admission)]
+    return any(" = Conversion(" in text for text in texts)
 
 
 def flag_of_the_reference(kind: Kind) -> bool:

@@ -7,8 +7,7 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.kinds.podunavailablebudget.conversion import convert
-from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
+from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget, convert
 from flotilla_common.api.workload import Workload
 from flotilla_common.control.keystate import Memory
 from flotilla_policy.podunavailablebudget.controller import BUDGETS, PODS, WORKLOADS, Gatherer

@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 
 from flotilla_common.api.core import ControllerRevision, Namespace, Pod
-from flotilla_common.api.kinds.sidecarset.canonical import hash_annotations
-from flotilla_common.api.kinds.sidecarset.revisions import canonical_revision, revision_source
+from flotilla_common.api.kinds.sidecarset.revisions import canonical_revision, hash_annotations, revision_source
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet
 from flotilla_common.control.plan import Patch, Plan
 from flotilla_common.workload.hashing import revision_hash

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from flotilla_common.api.core import Namespace, Pod
-from flotilla_common.api.kinds.sidecarset.canonical import hash_annotations
+from flotilla_common.api.kinds.sidecarset.revisions import hash_annotations
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet
 from flotilla_common.control.plan import Plan
 from flotilla_sidecar.sidecarset.plan import plan

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.kinds.cloneset import crd as cloneset
-from flotilla_common.api.kinds.statefulset import crd as statefulset
+from flotilla_common.api.kinds.cloneset import api as cloneset
+from flotilla_common.api.kinds.statefulset import api as statefulset
 from flotilla_common.api.kinds.uniteddeployment.types import UnitedDeployment
 from flotilla_common.api.workload import Workload
 from flotilla_common.control.plan import Plan

@@ -3,7 +3,7 @@
 import pytest
 
 from flotilla_common.api.admission.fields import Fault
-from flotilla_common.api.admission.tools import Verdict
+from flotilla_common.api.admission.handlers import Verdict
 from flotilla_common.kube.interface import ApiError, Unreachable
 from tests.testkit.admission import KindAdmission, applied, create, update, written
 from tests.testkit.documents import Json

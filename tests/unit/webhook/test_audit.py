@@ -7,8 +7,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, User, error
+from flotilla_common.api.changes import MOST_CHANGES as MOST
+from flotilla_common.api.changes import redacted_changes
 from flotilla_common.api.kinds import catalogue
-from flotilla_common.api.redaction import MOST, redacted_changes
 from flotilla_common.api.webhooks import paths
 from flotilla_common.bus.interface import Bus
 from flotilla_common.control.journal import Journal

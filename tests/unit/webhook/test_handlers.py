@@ -5,8 +5,8 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from flotilla_common.api.admission.handlers import Verdict
 from flotilla_common.api.admission.review import Named, Request
-from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.api.resources import POD
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_webhook.kinds import DryRunValidator, kind_handlers

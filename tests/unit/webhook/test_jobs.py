@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from flotilla_common.api.admission.fields import Fault
+from flotilla_common.api.admission.handlers import Verdict
 from flotilla_common.api.admission.review import Answer
-from flotilla_common.api.admission.tools import Verdict
 from tests.testkit.admission import KindAdmission, applied, written
 from tests.testkit.documents import Json
 from tests.unit.admission.test_advancedcronjob_defaults import BROADCAST, JOB, PULLS, cron_job

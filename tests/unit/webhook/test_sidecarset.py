@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from flotilla_common.api.admission.fields import Fault
+from flotilla_common.api.admission.handlers import Verdict
 from flotilla_common.api.admission.review import Answer
-from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.resources import REVISION
 from flotilla_common.kube.interface import ApiError, Unreachable

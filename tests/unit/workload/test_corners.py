@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.differences import differences
-from flotilla_common.api.rollout import ScatterTerm
+from flotilla_common.api.changes import differences
+from flotilla_common.api.workload import ScatterTerm
 from flotilla_common.control.plan import Intent
 from flotilla_common.workload.hashing import env_hash
 from flotilla_common.workload.inplace import completed

@@ -7,7 +7,7 @@ import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import Condition
-from flotilla_common.api.rollout import Lifecycle, LifecycleHook
+from flotilla_common.api.workload import Lifecycle, LifecycleHook
 from flotilla_common.control.plan import Event, Intent
 from flotilla_common.workload.lifecycle import (
     PRE_DELETE_HOLDER,

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.rollout import PriorityStrategy, ScatterTerm
+from flotilla_common.api.workload import PriorityStrategy, ScatterTerm
 from flotilla_common.workload.ordering import preparing_update_first, scatter, sort_by_priority, update_order
 from flotilla_common.workload.predicates import default_order_key
 from tests.unit.workload.build import NOW, pod, status

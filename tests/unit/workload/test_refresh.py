@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.rollout import Lifecycle
+from flotilla_common.api.workload import Lifecycle
 from flotilla_common.workload.inplace import refresh
 from flotilla_common.workload.inplace.refresh import Refresh
 from tests.unit.workload.build import (

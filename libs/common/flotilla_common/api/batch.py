@@ -2,8 +2,7 @@
 
 from datetime import datetime
 
-from flotilla_common.api.meta import Condition, Model, ObjectMeta
-from flotilla_common.api.moments import Moment
+from flotilla_common.api.meta import Condition, Model, Moment, ObjectMeta
 
 ALWAYS, NEVER = "Always", "Never"
 

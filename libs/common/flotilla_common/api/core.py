@@ -9,10 +9,8 @@ from typing import Any
 
 import msgspec
 
-from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.keys import REVISION_LABEL, STATE_LABEL
-from flotilla_common.api.meta import Condition, Model, ObjectMeta
-from flotilla_common.api.moments import Moment
+from flotilla_common.api.meta import Condition, Model, Moment, ObjectMeta, struct_cached_property
 from flotilla_common.api.scheduling import Affinity, Taint, Toleration
 
 

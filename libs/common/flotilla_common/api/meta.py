@@ -1,16 +1,63 @@
-"""Types that all Kubernetes objects share: metadata, owner references, selectors, conditions.
+"""Types that all Kubernetes objects share: metadata, owner references, selectors, conditions, times.
 
-The types are partial on purpose: only members that Flotilla reads are decoded. Times are aware datetimes. `Object` is
-the bound for everything that a mirror table can hold.
+The types are partial on purpose: only members that Flotilla reads are decoded. `Object` is the bound for everything
+that a mirror table can hold. Times are aware datetimes; arithmetic with durations of users does not fail at the ends of
+the calendar.
 """
 
-from datetime import datetime
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
-from typing import Protocol, dataclass_transform
+from typing import Annotated, Any, Generic, Protocol, TypeVar, dataclass_transform, overload
 
 import msgspec
 
-from flotilla_common.api.moments import Moment, in_zone
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+"""A time with a zone. Decoding refuses times without one, as they cannot be compared with others."""
+
+EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
+def later(moment: datetime, by: float | timedelta) -> datetime:
+    """Return the moment that many seconds later, or earlier if negative, clamped to the calendar."""
+    seconds = by.total_seconds() if isinstance(by, timedelta) else by
+    try:
+        return moment + timedelta(seconds=seconds)
+    except OverflowError:
+        return LATEST if seconds > 0 else EARLIEST
+
+
+def in_zone(moment: datetime, zone: tzinfo = UTC) -> datetime:
+    """Return the moment in the zone, clamped to the calendar."""
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        return LATEST if moment.year > 1 else EARLIEST
+
+
+T = TypeVar("T")
+
+
+class struct_cached_property(Generic[T]):  # noqa: N801 - used like functools.cached_property
+    """A property whose value is cached in the instance's `__dict__`, from where later reads take it directly."""
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self._name = compute.__name__
+        self.__doc__ = compute.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type[object]) -> "struct_cached_property[T]": ...
+
+    @overload
+    def __get__(self, instance: object, owner: type[object] | None = None) -> T: ...
+
+    def __get__(self, instance: object | None, owner: type[object] | None = None) -> "struct_cached_property[T] | T":
+        if instance is None:
+            return self
+        value = instance.__dict__[self._name] = self._compute(instance)
+        return value
+
 
 IntOrString = int | str
 

@@ -104,7 +104,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     generation: int  # the object's generation after the write; 0 if there is none
     user: str
     manager: str  # the field manager
-    changes: list[Json]  # `redaction.redacted_changes`
+    changes: list[Json]  # `redacted_changes`
     refusal: str = ""  # the text, if it was refused
     seconds: float = 0.0  # time until the response
     owner: ObjectRef | None = None  # the object whose rules were checked, if that is another

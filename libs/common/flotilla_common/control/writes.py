@@ -12,8 +12,7 @@ from typing import TypedDict, Unpack
 import msgspec
 
 from flotilla_common.api.documents import merge_patch
-from flotilla_common.api.meta import Model, ObjectMeta
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import Model, ObjectMeta, later
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import (
     Action,

@@ -9,7 +9,7 @@ from datetime import datetime
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import STATE_LABEL, STATE_TIME_ANNOTATION
 from flotilla_common.api.meta import rfc3339
-from flotilla_common.api.rollout import Lifecycle, LifecycleHook
+from flotilla_common.api.workload import Lifecycle, LifecycleHook
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.readiness import Blocker, add_blocker, remove_blocker
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.numbers import integer
-from flotilla_common.api.rollout import PriorityStrategy, ScatterTerm, WeightTerm
 from flotilla_common.api.selectors import Selector
+from flotilla_common.api.workload import PriorityStrategy, ScatterTerm, WeightTerm
 from flotilla_common.workload.lifecycle import PREPARING_UPDATE
 from flotilla_common.workload.predicates import default_order_key
 

@@ -17,8 +17,7 @@ import msgspec
 from flotilla_cloneset.cloneset.numbers import Counts, Side
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
-from flotilla_common.api.meta import controller_of
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import controller_of, later
 from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.causes import LOOKED_AT
 from flotilla_common.workload.lifecycle import NORMAL, PREPARING_DELETE, PREPARING_UPDATE

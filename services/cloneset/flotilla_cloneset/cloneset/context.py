@@ -9,9 +9,9 @@ from flotilla_cloneset.cloneset.classification import Classification, traits
 from flotilla_cloneset.cloneset.numbers import Targets
 from flotilla_cloneset.cloneset.revisions import CODEC
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
-from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import RollingUpdate
+from flotilla_common.api.meta import struct_cached_property
 from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.inplace import InPlaceContext

@@ -20,8 +20,8 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.numbers import lenient_value
 from flotilla_common.api.resources import POD
-from flotilla_common.api.rollout import InPlaceUpdateStrategy
 from flotilla_common.api.selectors import Selector
+from flotilla_common.api.workload import InPlaceUpdateStrategy
 from flotilla_common.control.plan import Intent, Plan, Stage, State
 from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder, refused
 from flotilla_common.control.writes import patch_of

@@ -15,7 +15,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import mapping, mappings, text
 from flotilla_common.api.kinds.podunavailablebudget.types import DELETE
 from flotilla_common.api.resources import POD
-from flotilla_common.api.rollout import Lifecycle
+from flotilla_common.api.workload import Lifecycle
 from flotilla_common.control.plan import Chain, Event, Intent, State
 from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
 from flotilla_common.control.text import named, pods_word

@@ -13,9 +13,8 @@ from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet, CloneSetStatus
-from flotilla_common.api.meta import Condition
-from flotilla_common.api.moments import later
-from flotilla_common.api.rollout import Lifecycle
+from flotilla_common.api.meta import Condition, later
+from flotilla_common.api.workload import Lifecycle
 from flotilla_common.control.plan import Event, Patch
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import StatusPlan, write_status

@@ -8,8 +8,8 @@ import msgspec
 
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.kinds.daemonset.types import DaemonSet
-from flotilla_common.api.rollout import LifecycleHook
 from flotilla_common.api.selectors import Selector
+from flotilla_common.api.workload import LifecycleHook
 from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.inplace import InPlaceContext
 from flotilla_common.workload.predicates import is_serving

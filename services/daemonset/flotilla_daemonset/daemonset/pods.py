@@ -7,8 +7,7 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import SPECIFIED_DELETE_LABEL
-from flotilla_common.api.meta import controller_of
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import controller_of, later
 from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.lifecycle import PREPARING_DELETE
 from flotilla_common.workload.predicates import is_serving

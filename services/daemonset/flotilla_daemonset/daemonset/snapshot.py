@@ -14,7 +14,7 @@ from flotilla_common.api.core import ControllerRevision, Node, Pod
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.kinds.podunavailablebudget.types import PodUnavailableBudget
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import later
 from flotilla_common.control.keystate import Key
 from flotilla_common.control.plan import ObjectRef
 from flotilla_common.gates import Gates

@@ -11,7 +11,7 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSetStatus
-from flotilla_common.api.rollout import Lifecycle
+from flotilla_common.api.workload import Lifecycle
 from flotilla_common.control.plan import Patch, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import named, nodes_word

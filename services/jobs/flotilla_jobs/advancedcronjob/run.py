@@ -21,8 +21,7 @@ from flotilla_common.api.kinds.advancedcronjob.types import (
 )
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
-from flotilla_common.api.meta import rfc3339
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import later, rfc3339
 from flotilla_common.api.resources import JOB
 from flotilla_common.control.plan import Create, Event, Frozen, Intent, State
 from flotilla_common.control.planbuilder import PlanBuilder

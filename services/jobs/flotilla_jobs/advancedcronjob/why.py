@@ -3,8 +3,7 @@
 from datetime import datetime, tzinfo
 
 from flotilla_common.api.kinds.advancedcronjob.schedule import SEARCHED_YEARS
-from flotilla_common.api.meta import rfc3339
-from flotilla_common.api.moments import in_zone
+from flotilla_common.api.meta import in_zone, rfc3339
 from flotilla_common.control.plan import State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import named

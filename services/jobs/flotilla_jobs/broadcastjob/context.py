@@ -7,7 +7,7 @@ import msgspec
 
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.broadcastjob.types import UNLIMITED, BroadcastJob
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import later
 from flotilla_common.api.numbers import lenient_value
 from flotilla_common.control.plan import Frozen
 from flotilla_common.workload.placement import StrictPlacement, node_of

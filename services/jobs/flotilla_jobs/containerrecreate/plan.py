@@ -14,17 +14,16 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import POD_READY, RECREATE_ACTIVE, RECREATE_UNREADY
-from flotilla_common.api.kinds.containerrecreaterequest.conversion import GRACE_MESSAGE
 from flotilla_common.api.kinds.containerrecreaterequest.types import (
     COMPLETED,
+    GRACE_MESSAGE,
     PRE_RECREATE_GRACE,
     RECREATE_REQUEST,
     RECREATING,
     ContainerRecreateRequest,
     ContainerRecreateRequestStatus,
 )
-from flotilla_common.api.meta import Condition
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import Condition, later
 from flotilla_common.control.plan import Chain, Intent, Json, Patch, Plan, Stage
 from flotilla_common.control.planbuilder import Deadlines
 from flotilla_common.control.writes import delete_finished, patch_of

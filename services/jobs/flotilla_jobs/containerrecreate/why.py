@@ -14,7 +14,7 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
     ContainerSnapshot,
     RecreateState,
 )
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import later
 from flotilla_common.control.plan import Reason, State
 from flotilla_common.workload.causes import Around, Group, cause_of
 from flotilla_jobs.containerrecreate.snapshot import RecreateSnapshot

@@ -17,7 +17,7 @@ from flotilla_common.api.kinds.ephemeraljob.types import (
     EphemeralJob,
     EphemeralJobStatus,
 )
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import later
 from flotilla_jobs.ephemeraljob.targets import TargetPods
 
 INITIALIZED, MATCHED_EMPTY = "Initialized", "MatchedEmpty"

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.core import ContainerStatus, EphemeralContainer, Pod
 from flotilla_common.api.kinds.ephemeraljob.types import (
     FAILED,
@@ -18,6 +17,7 @@ from flotilla_common.api.kinds.ephemeraljob.types import (
     WAITING,
     EphemeralJob,
 )
+from flotilla_common.api.meta import struct_cached_property
 
 CANNOT_RUN = "RunContainerError"
 """Waiting reason of a container that could not be started; an ephemeral one is not retried."""

@@ -8,7 +8,7 @@ import msgspec
 from flotilla_common.api.images import ImageName
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob, ImagePullJobStatus
 from flotilla_common.api.kinds.nodeimage.types import FAILED, SUCCEEDED, NodeImage, SecretReference
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import later
 
 
 class Progress(msgspec.Struct, frozen=True):

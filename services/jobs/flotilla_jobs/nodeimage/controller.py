@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 from flotilla_common.api.core import Node, Secret
 from flotilla_common.api.documents import Json, mapping, mappings, member
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
-from flotilla_common.api.kinds.nodeimage.counting import tasks
-from flotilla_common.api.kinds.nodeimage.types import BATCH, NODE_IMAGE, JobReference, NodeImage
+from flotilla_common.api.kinds.nodeimage.types import BATCH, NODE_IMAGE, JobReference, NodeImage, tasks
 from flotilla_common.api.resources import NODE, SECRET
 from flotilla_common.control import spec
 from flotilla_common.control.controller_context import ControllerContext

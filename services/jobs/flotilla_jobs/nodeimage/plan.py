@@ -12,7 +12,6 @@ import msgspec
 from flotilla_common.api.core import Node
 from flotilla_common.api.documents import Json, merge_patch
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
-from flotilla_common.api.kinds.nodeimage.counting import tasks
 from flotilla_common.api.kinds.nodeimage.types import (
     BATCH,
     FAKE_LABEL,
@@ -22,9 +21,9 @@ from flotilla_common.api.kinds.nodeimage.types import (
     JobReference,
     NodeImage,
     SecretReference,
+    tasks,
 )
-from flotilla_common.api.meta import group_of
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import group_of, later
 from flotilla_common.control.plan import Action, Intent, Plan, Stage, State
 from flotilla_common.control.planbuilder import Deadlines, PlanBuilder
 from flotilla_common.control.writes import create_of, delete_of, patch_of, status_patch

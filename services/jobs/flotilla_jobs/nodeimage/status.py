@@ -10,18 +10,20 @@ import msgspec
 
 from flotilla_common.api.images import reference_of
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
-from flotilla_common.api.kinds.nodeimage.counting import Name, counted, tasks
 from flotilla_common.api.kinds.nodeimage.types import (
     FAILED,
     PULLING,
     SUCCEEDED,
     WAITING,
     ImageTag,
+    Name,
     NodeImage,
     NodeImageStatus,
     TagStatus,
+    counted,
+    tasks,
 )
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import later
 from flotilla_common.control.plan import Event, ObjectRef
 from flotilla_common.control.planbuilder import Deadlines
 

@@ -16,7 +16,7 @@ from flotilla_common.api.kinds.nodepodprobe.types import (
     PodProbeStatus,
     ProbeState,
 )
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import later
 
 STATES = frozenset({SUCCEEDED, FAILED, UNKNOWN})
 

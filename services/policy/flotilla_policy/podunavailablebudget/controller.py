@@ -10,7 +10,7 @@ from flotilla_common.api.documents import Json, member
 from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
-from flotilla_common.api.kinds.persistentpodstate.whitelist import custom_workloads
+from flotilla_common.api.kinds.persistentpodstate.types import custom_workloads
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET, PodUnavailableBudget
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import CONFIG_MAP, JOB, POD, Resource

@@ -20,7 +20,7 @@ from flotilla_common.api.kinds.podunavailablebudget.types import (
     BudgetStatus,
     is_ahead,
 )
-from flotilla_common.api.moments import Moment, later
+from flotilla_common.api.meta import Moment, later
 from flotilla_common.control.planbuilder import Deadlines
 from flotilla_common.workload.budget import is_about
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot

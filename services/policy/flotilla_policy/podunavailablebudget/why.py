@@ -5,8 +5,7 @@ from datetime import datetime
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.podunavailablebudget.types import DISRUPTED_SECONDS, UNAVAILABLE_SECONDS, BudgetStatus
-from flotilla_common.api.meta import rfc3339
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import later, rfc3339
 from flotilla_common.control.plan import State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import NAMED, first_names, named, pods_word

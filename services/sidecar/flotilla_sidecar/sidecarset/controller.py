@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from flotilla_common.api.core import ControllerRevision, Namespace, Pod
 from flotilla_common.api.documents import Json, member, strings, text
 from flotilla_common.api.keys import SIDECAR_SET_HASH, SIDECAR_SET_HASH_WITHOUT_IMAGE, SIDECAR_SET_NAME_LABEL
-from flotilla_common.api.kinds.sidecarset.records import injected
+from flotilla_common.api.kinds.sidecarset.pods import injected
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet
 from flotilla_common.api.resources import NAMESPACE, POD, REVISION
 from flotilla_common.control import spec

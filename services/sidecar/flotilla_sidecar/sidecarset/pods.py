@@ -12,7 +12,7 @@ import msgspec
 from flotilla_common.api.core import Namespace, Pod
 from flotilla_common.api.keys import SIDECAR_SET_HASH, SIDECAR_SET_HASH_WITHOUT_IMAGE
 from flotilla_common.api.kinds.sidecarset.matching import PodMatcher
-from flotilla_common.api.kinds.sidecarset.records import Record, injected, records
+from flotilla_common.api.kinds.sidecarset.pods import Record, injected, records
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet
 from flotilla_sidecar.sidecarset.containers import Consistency, ContainerPair, container_pair, working_containers
 from flotilla_sidecar.sidecarset.desired import DesiredSidecars

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.podunavailablebudget.types import UPDATE
 from flotilla_common.api.kinds.sidecarset.types import SidecarSetUpdateStrategy
-from flotilla_common.api.rollout import ScatterTerm
+from flotilla_common.api.workload import ScatterTerm
 from flotilla_common.control.plan import Chain, Event, State
 from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
 from flotilla_common.control.text import named, pods_word

@@ -20,8 +20,7 @@ from flotilla_common.api.keys import (
     SIDECAR_VERSION,
     SIDECAR_VERSION_ALT,
 )
-from flotilla_common.api.kinds.sidecarset.podmetadata import patched_annotations
-from flotilla_common.api.kinds.sidecarset.records import Record, records, written
+from flotilla_common.api.kinds.sidecarset.pods import Record, patched_annotations, records, written
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Chain, Event, Intent, ObjectRef

@@ -5,8 +5,8 @@ Only literal values of env entries count. Init containers are ignored.
 
 from collections.abc import Iterable
 
-from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.core import Container, ContainerStatus, Pod
+from flotilla_common.api.meta import struct_cached_property
 from flotilla_common.control.plan import Frozen
 
 TERMINATE_ENV = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT"

@@ -10,8 +10,12 @@ from flotilla_common.api.core import ConfigMap, Node, Pod
 from flotilla_common.api.documents import Json, member
 from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.keys import CONFIGURATION
-from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE, PersistentPodState
-from flotilla_common.api.kinds.persistentpodstate.whitelist import CustomWorkload, custom_workloads
+from flotilla_common.api.kinds.persistentpodstate.types import (
+    PERSISTENT_POD_STATE,
+    CustomWorkload,
+    PersistentPodState,
+    custom_workloads,
+)
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
 from flotilla_common.api.meta import Object, controller_of, group_of, metadata_of
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, CONFIG_MAP, NODE, POD, Resource

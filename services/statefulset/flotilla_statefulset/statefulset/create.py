@@ -7,7 +7,7 @@ from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.documents import mapping, sequence, strings
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import POD
-from flotilla_common.api.rollout import LifecycleHook
+from flotilla_common.api.workload import LifecycleHook
 from flotilla_common.control.plan import Chain, Event, Intent, Json, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import create_of

@@ -15,8 +15,7 @@ import msgspec
 
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
-from flotilla_common.api.meta import controller_of
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import controller_of, later
 from flotilla_common.api.selectors import Selector
 from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace import completed

@@ -15,7 +15,7 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet, StatefulSetStatus, VolumeClaimStatus
 from flotilla_common.api.meta import Condition
-from flotilla_common.api.rollout import Lifecycle
+from flotilla_common.api.workload import Lifecycle
 from flotilla_common.control.plan import Patch, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import pods_word

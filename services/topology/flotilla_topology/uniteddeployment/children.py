@@ -7,14 +7,12 @@ from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
-from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import member
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.kinds.uniteddeployment.types import PATCH_ANNOTATION, REVISION_LABEL, SUBSET_LABEL, Template
-from flotilla_common.api.meta import ObjectMeta, controller_of
-from flotilla_common.api.moments import EARLIEST
+from flotilla_common.api.meta import EARLIEST, ObjectMeta, controller_of, struct_cached_property
 from flotilla_common.api.numbers import lenient_value
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, Resource
 from flotilla_common.api.selectors import Selector

@@ -11,7 +11,7 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.uniteddeployment.types import UnitedDeployment
-from flotilla_common.api.moments import EARLIEST, later
+from flotilla_common.api.meta import EARLIEST, later
 from flotilla_common.api.workload import Workload
 from flotilla_common.control.plan import State
 from flotilla_common.control.planbuilder import PlanBuilder

@@ -7,8 +7,7 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.uniteddeployment.types import RESERVED_LABEL, SCHEDULABLE, AdaptiveStrategy
-from flotilla_common.api.meta import Condition
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import Condition, later
 from flotilla_common.control.planbuilder import Deadlines
 from flotilla_topology.uniteddeployment.children import Child, is_on
 from flotilla_topology.unscheduled import is_timed_out, is_unscheduled

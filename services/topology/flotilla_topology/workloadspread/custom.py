@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.core import ConfigMap, Pod
 from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.errors import found_or_none
@@ -21,7 +20,7 @@ from flotilla_common.api.kinds.workloadspread.targets import (
     replicas_path,
 )
 from flotilla_common.api.kinds.workloadspread.types import WorkloadSpread
-from flotilla_common.api.meta import Model, ObjectMeta, controller_of, group_of
+from flotilla_common.api.meta import Model, ObjectMeta, controller_of, group_of, struct_cached_property
 from flotilla_common.api.resources import CONFIG_MAP, Resource
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.controller_context import ControllerContext

@@ -21,8 +21,7 @@ from flotilla_common.api.kinds.workloadspread.types import (
     Subset,
     WorkloadSpread,
 )
-from flotilla_common.api.meta import Model
-from flotilla_common.api.moments import EARLIEST
+from flotilla_common.api.meta import EARLIEST, Model
 from flotilla_common.api.scheduling import NodeSelectorTerm, Toleration
 from flotilla_common.api.strategic import merge
 from flotilla_common.workload.placement.fit import holds

@@ -21,8 +21,7 @@ from flotilla_common.api.kinds.workloadspread.types import (
     WorkloadSpread,
     WorkloadSpreadStatus,
 )
-from flotilla_common.api.meta import Condition
-from flotilla_common.api.moments import Moment, later
+from flotilla_common.api.meta import Condition, Moment, later
 from flotilla_common.control.plan import Event, State
 from flotilla_common.control.planbuilder import Deadlines, PlanBuilder
 from flotilla_common.control.text import first_names, pods_word

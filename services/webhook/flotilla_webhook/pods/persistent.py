@@ -16,10 +16,12 @@ from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
 from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.kinds.persistentpodstate.types import (
     PERSISTENT_POD_STATE,
+    CustomWorkload,
     PersistentPodState,
     PersistentPodStateSpec,
+    custom_workloads,
+    supported,
 )
-from flotilla_common.api.kinds.persistentpodstate.whitelist import CustomWorkload, custom_workloads, supported
 from flotilla_common.api.meta import TargetRef, metadata_of
 from flotilla_common.api.podrules import PodRule, controlled_by
 from flotilla_common.api.resources import CONFIG_MAP, NODE

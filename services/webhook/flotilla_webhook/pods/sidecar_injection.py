@@ -14,9 +14,16 @@ from flotilla_common.api.keys import (
     SIDECAR_VERSION,
     SIDECAR_VERSION_ALT,
 )
-from flotilla_common.api.kinds.sidecarset.names import is_hot, names_in_pods
-from flotilla_common.api.kinds.sidecarset.podmetadata import patched_annotations
-from flotilla_common.api.kinds.sidecarset.records import Record, injected, injected_list, records, written
+from flotilla_common.api.kinds.sidecarset.pods import (
+    Record,
+    injected,
+    injected_list,
+    is_hot,
+    names_in_pods,
+    patched_annotations,
+    records,
+    written,
+)
 from flotilla_common.api.kinds.sidecarset.types import BEFORE_APP, PatchPodMetadata
 from flotilla_webhook.pods.sidecar_containers import hot_pair, prepared, used_volumes
 

@@ -15,7 +15,6 @@ from flotilla_common.api.documents import Json, member, strings, text, without_n
 from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
 from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.kinds.workloadspread.book import Versioned, by_ordinal, matched_of, uses_percent, version_of
-from flotilla_common.api.kinds.workloadspread.conversion import to_hub
 from flotilla_common.api.kinds.workloadspread.targets import (
     BUILT_IN,
     NUMBERED,
@@ -27,7 +26,7 @@ from flotilla_common.api.kinds.workloadspread.targets import (
     replicas_path,
     supported,
 )
-from flotilla_common.api.kinds.workloadspread.types import MATCHED, WORKLOAD_SPREAD, Matched, WorkloadSpread
+from flotilla_common.api.kinds.workloadspread.types import MATCHED, WORKLOAD_SPREAD, Matched, WorkloadSpread, to_hub
 from flotilla_common.api.meta import LabelSelector, OwnerReference
 from flotilla_common.api.podrules import PodRule, controlled_by
 from flotilla_common.api.resources import CONFIG_MAP

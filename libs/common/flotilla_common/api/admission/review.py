@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from flotilla_common.api.differences import differences
+from flotilla_common.api.changes import differences
 from flotilla_common.api.documents import Json, JsonValue, member, text
 
 

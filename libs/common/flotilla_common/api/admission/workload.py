@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid, not_supported, required
-from flotilla_common.api.admission.plain import Write
+from flotilla_common.api.admission.handlers import Tools, Verdict, Write
 from flotilla_common.api.admission.review import operations
-from flotilla_common.api.admission.tools import Tools, Verdict
 from flotilla_common.api.documents import Json, mapping, mappings, member, strings, text, typed
 from flotilla_common.api.meta import IntOrString, LabelSelector
 from flotilla_common.api.podtemplate import canonical_object

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from flotilla_common.api.admission.tools import Handler
-from flotilla_common.api.crds.version import Version
+from flotilla_common.api.admission.handlers import Handler
+from flotilla_common.api.crds.schema import Version
 from flotilla_common.api.documents import Json
 
 Converter = Callable[[Json, str], Json]

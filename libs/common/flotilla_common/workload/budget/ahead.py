@@ -12,7 +12,7 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.podunavailablebudget.types import BudgetStatus, is_ahead
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import later
 from flotilla_common.workload.budget.taking import is_recorded, with_entry, without
 
 LAST_UNITS, SHARE = 4, 4

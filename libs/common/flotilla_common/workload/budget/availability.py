@@ -11,7 +11,7 @@ from flotilla_common.api.images import is_reported_as, same_digest
 from flotilla_common.api.jsontext import Reader
 from flotilla_common.api.keys import INJECTED_ENV, SIDECAR_SET_IN_PLACE_STATE
 from flotilla_common.api.kinds.podunavailablebudget.types import UNAVAILABLE, BudgetStatus
-from flotilla_common.api.kinds.sidecarset.records import injected
+from flotilla_common.api.kinds.sidecarset.pods import injected
 from flotilla_common.api.meta import Model
 from flotilla_common.gates import Gates
 from flotilla_common.workload.budget.taking import is_recorded

@@ -19,8 +19,7 @@ from flotilla_common.api.kinds.podunavailablebudget.types import (
     UPDATE,
     BudgetStatus,
 )
-from flotilla_common.api.meta import rfc3339
-from flotilla_common.api.moments import Moment, later
+from flotilla_common.api.meta import Moment, later, rfc3339
 
 ENTRIES_AT_MOST = 2000
 """Entries of both maps beyond which no budget is taken."""

@@ -8,7 +8,7 @@ import msgspec
 
 from flotilla_common.api.core import Node, PersistentVolumeClaim
 from flotilla_common.api.meta import Model, ObjectMeta
-from flotilla_common.api.rollout import Lifecycle
+from flotilla_common.api.workload import Lifecycle
 
 _CONTAINER = re.compile(r"spec\.\w+\{(.+)\}")
 

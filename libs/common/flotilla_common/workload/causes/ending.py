@@ -3,8 +3,7 @@
 from datetime import datetime, timedelta
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.meta import rfc3339
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import later, rfc3339
 from flotilla_common.workload.causes.cause import Around, Cause
 from flotilla_common.workload.causes.containers import exit_cause
 from flotilla_common.workload.causes.nodes import node_trouble

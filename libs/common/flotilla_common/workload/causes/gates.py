@@ -9,9 +9,8 @@ from collections.abc import Callable
 from flotilla_common.api.core import Pod
 from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_READY, LEGACY_IN_PLACE_GRACE, POD_READY
-from flotilla_common.api.meta import Condition, rfc3339
-from flotilla_common.api.moments import later
-from flotilla_common.api.rollout import LifecycleHook
+from flotilla_common.api.meta import Condition, later, rfc3339
+from flotilla_common.api.workload import LifecycleHook
 from flotilla_common.workload.causes.cause import Around, Cause
 from flotilla_common.workload.causes.text import bare
 from flotilla_common.workload.inplace.state import InPlaceState, state_of_update

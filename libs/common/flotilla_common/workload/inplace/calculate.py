@@ -11,8 +11,8 @@ from typing import Any, cast
 import msgspec
 
 from flotilla_common.api import quantity
+from flotilla_common.api.changes import Difference, Path, differences, path_text
 from flotilla_common.api.core import Container, ControllerRevision
-from flotilla_common.api.differences import Difference, Path, differences, path_text
 from flotilla_common.api.documents import mapping, mappings, sequence, strings
 from flotilla_common.control.plan import Json
 from flotilla_common.gates import Gates

@@ -18,8 +18,7 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_READY, LEGACY_IN_PLACE_GRACE
-from flotilla_common.api.meta import Condition
-from flotilla_common.api.moments import later
+from flotilla_common.api.meta import Condition, later
 from flotilla_common.control.plan import Chain, Frozen, Intent, State
 from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
 from flotilla_common.control.text import named

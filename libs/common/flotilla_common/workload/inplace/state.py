@@ -14,8 +14,7 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.jsontext import go_json, read_json
 from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_STATE, LEGACY_IN_PLACE_GRACE, LEGACY_IN_PLACE_STATE
-from flotilla_common.api.meta import Model, rfc3339
-from flotilla_common.api.moments import Moment
+from flotilla_common.api.meta import Model, Moment, rfc3339
 from flotilla_common.control.plan import Frozen, Intent, Json
 
 _EPOCH = datetime.fromtimestamp(0, UTC)

@@ -17,9 +17,8 @@ from flotilla_common.api.keys import (
     LEGACY_IN_PLACE_GRACE,
     LEGACY_IN_PLACE_STATE,
 )
-from flotilla_common.api.meta import Condition
-from flotilla_common.api.moments import later
-from flotilla_common.api.rollout import Lifecycle
+from flotilla_common.api.meta import Condition, later
+from flotilla_common.api.workload import Lifecycle
 from flotilla_common.control.plan import Chain, Event, Frozen, Intent, Patch
 from flotilla_common.control.planbuilder import Deadlines
 from flotilla_common.gates import Gates

@@ -1,4 +1,4 @@
-"""AdvancedCronJob in its storage version, apps.kruise.io/v1beta1 (advancedcronjob.md §2).
+"""AdvancedCronJob in its storage version, apps.kruise.io/v1beta1, and its conversion (advancedcronjob.md §2).
 
 Templates stay raw: they are copied as documents, never through a partial type. v1alpha1 lacks imageListPullJobTemplate.
 """
@@ -7,9 +7,9 @@ import msgspec
 
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
-from flotilla_common.api.meta import Model, ObjectMeta
-from flotilla_common.api.moments import Moment
+from flotilla_common.api.meta import Model, Moment, ObjectMeta
 from flotilla_common.api.resources import JOB, Resource
+from flotilla_common.api.versions import Conversion, only_beta
 
 ADVANCED_CRON_JOB = Resource("apps.kruise.io", "v1beta1", "advancedcronjobs", "AdvancedCronJob")
 
@@ -73,3 +73,12 @@ class AdvancedCronJob(Model):
     metadata: ObjectMeta = ObjectMeta()
     spec: AdvancedCronJobSpec = AdvancedCronJobSpec()
     status: AdvancedCronJobStatus = AdvancedCronJobStatus()
+
+
+_VERSIONS = Conversion(
+    "AdvancedCronJob",
+    to_beta=lambda _: None,
+    to_alpha=lambda _: None,
+    only_beta=only_beta("spec.template.imageListPullJobTemplate"),
+)
+convert, to_hub = _VERSIONS.convert, _VERSIONS.to_hub

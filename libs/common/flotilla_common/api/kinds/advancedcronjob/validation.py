@@ -13,12 +13,11 @@ from typing import Any
 import msgspec
 
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid, job_name_faults
-from flotilla_common.api.admission.plain import decoded
+from flotilla_common.api.admission.handlers import decoded
 from flotilla_common.api.batch import ALWAYS
 from flotilla_common.api.documents import Json, JsonValue, is_object, mapping, member, text
-from flotilla_common.api.kinds.advancedcronjob.conversion import to_hub
 from flotilla_common.api.kinds.advancedcronjob.schedule import Schedule, zone_named
-from flotilla_common.api.kinds.advancedcronjob.types import FORBID, REPLACE, AdvancedCronJob
+from flotilla_common.api.kinds.advancedcronjob.types import FORBID, REPLACE, AdvancedCronJob, to_hub
 from flotilla_common.api.kinds.broadcastjob.types import BroadcastJob
 from flotilla_common.api.kinds.imagelistpulljob.api import MOST_IMAGES
 from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob, ImageListPullJobSpec

@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from flotilla_common.api.admission.fields import Fault, invalid, job_name_faults
-from flotilla_common.api.admission.plain import Judgement, Write, decoded, defaulted, judged
+from flotilla_common.api.admission.handlers import Judgement, Tools, Write, decoded, defaulted, judged
 from flotilla_common.api.admission.pod_template import default_templates
 from flotilla_common.api.admission.review import Answer, Request
-from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.admission.workload import template_verdict, unknown_fields
 from flotilla_common.api.batch import ALWAYS, NEVER
-from flotilla_common.api.crds.rollout import completion_policy
 from flotilla_common.api.crds.schema import (
+    Column,
     Schema,
+    Version,
     anything,
     boolean,
     int_or_string,
@@ -27,7 +27,7 @@ from flotilla_common.api.crds.schema import (
     struct,
     time,
 )
-from flotilla_common.api.crds.version import Column, Version
+from flotilla_common.api.crds.shared import completion_policy
 from flotilla_common.api.documents import Json, ensured, fill, fill_empty, mapping, member, strings
 from flotilla_common.api.kinds.broadcastjob.types import FAIL_FAST, NAME_LABEL, UID_LABEL, UNLIMITED, BroadcastJob
 from flotilla_common.api.kinds.rules import Admission, Rules

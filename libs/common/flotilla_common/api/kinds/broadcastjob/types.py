@@ -6,8 +6,7 @@ The older version has the same fields. Templates stay raw: they are copied as do
 import msgspec
 
 from flotilla_common.api.batch import CompletionPolicy, JobCondition
-from flotilla_common.api.meta import IntOrString, Model, ObjectMeta
-from flotilla_common.api.moments import Moment
+from flotilla_common.api.meta import IntOrString, Model, Moment, ObjectMeta
 from flotilla_common.api.resources import Resource
 
 BROADCAST_JOB = Resource("apps.kruise.io", "v1beta1", "broadcastjobs", "BroadcastJob")

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid
-from flotilla_common.api.admission.plain import decoded
+from flotilla_common.api.admission.handlers import decoded
 from flotilla_common.api.admission.workload import (
     LABEL_TOO_LONG,
     LONGEST_NAME,
@@ -22,11 +22,10 @@ from flotilla_common.api.admission.workload import (
     too_long,
 )
 from flotilla_common.api.documents import Json, mapping, member, sequence
-from flotilla_common.api.kinds.cloneset.conversion import to_hub
-from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet, to_hub
 from flotilla_common.api.numbers import integer, strict_value
-from flotilla_common.api.rollout import POLICIES
 from flotilla_common.api.versions import V1ALPHA1
+from flotilla_common.api.workload import POLICIES
 
 _TYPES = ("RollingUpdate", "OnDelete")
 

@@ -8,9 +8,8 @@ from functools import partial
 
 import msgspec
 
-from flotilla_common.api.admission.plain import decoded, document_of, former_of
+from flotilla_common.api.admission.handlers import Tools, decoded, document_of, former_of
 from flotilla_common.api.admission.review import ALLOWED, Answer, Refused, Request, error, identity, operations, patched
-from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, mapping, mappings, member, strings, text
 from flotilla_common.api.errors import ApiError, Unreachable
@@ -22,12 +21,13 @@ from flotilla_common.api.keys import (
     SIDECAR_TERMINATED,
 )
 from flotilla_common.api.kinds.containerrecreaterequest import crd
-from flotilla_common.api.kinds.containerrecreaterequest.conversion import convert, strip
 from flotilla_common.api.kinds.containerrecreaterequest.types import (
     FAIL,
     IGNORE,
     ContainerRecreateRequest,
     ContainerRecreateRequestSpec,
+    convert,
+    strip,
 )
 from flotilla_common.api.kinds.rules import Admission, Rules
 from flotilla_common.api.resources import NODE, POD, Resource

@@ -4,7 +4,10 @@ v1beta1 has a stricter schema and a larger status.
 """
 
 from flotilla_common.api.crds.schema import (
+    AGE,
+    Column,
     Schema,
+    Version,
     array,
     boolean,
     int_or_string,
@@ -15,7 +18,6 @@ from flotilla_common.api.crds.schema import (
     struct,
     time,
 )
-from flotilla_common.api.crds.version import AGE, Column, Version
 from flotilla_common.api.keys import RECREATE_NODE_NAME
 
 _COLUMNS = (

@@ -7,7 +7,7 @@ passed in.
 from collections.abc import Iterable, Iterator
 
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid, not_supported, required
-from flotilla_common.api.admission.plain import decoded
+from flotilla_common.api.admission.handlers import decoded
 from flotilla_common.api.admission.workload import (
     endless_faults,
     is_percent,
@@ -17,8 +17,7 @@ from flotilla_common.api.admission.workload import (
     too_long,
 )
 from flotilla_common.api.documents import Json, mapping, member
-from flotilla_common.api.kinds.daemonset.conversion import IN_PLACE, STANDARD, SURGING, to_hub
-from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, IN_PLACE, STANDARD, SURGING, DaemonSet, to_hub
 from flotilla_common.api.meta import IntOrString
 from flotilla_common.api.numbers import integer
 from flotilla_common.api.versions import V1ALPHA1

@@ -15,11 +15,13 @@ from flotilla_common.api.admission.fields import (
     not_supported,
     required,
 )
-from flotilla_common.api.admission.plain import Judgement, Write, decoded, document_of, judged
+from flotilla_common.api.admission.handlers import Judgement, Tools, Write, decoded, document_of, judged
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request
-from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.crds.schema import (
+    AGE,
+    Column,
     Schema,
+    Version,
     anything,
     array,
     boolean,
@@ -30,7 +32,6 @@ from flotilla_common.api.crds.schema import (
     struct,
     time,
 )
-from flotilla_common.api.crds.version import AGE, Column, Version
 from flotilla_common.api.documents import Json, JsonValue, mappings, member, text
 from flotilla_common.api.kinds.ephemeraljob.types import EphemeralJob
 from flotilla_common.api.kinds.rules import Admission, Rules

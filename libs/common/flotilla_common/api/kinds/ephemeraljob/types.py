@@ -6,9 +6,7 @@ The template's containers stay raw: they are copied as documents, never through 
 from typing import Any
 
 from flotilla_common.api.batch import JobCondition
-from flotilla_common.api.cached import struct_cached_property
-from flotilla_common.api.meta import LabelSelector, Model, ObjectMeta
-from flotilla_common.api.moments import Moment
+from flotilla_common.api.meta import LabelSelector, Model, Moment, ObjectMeta, struct_cached_property
 from flotilla_common.api.resources import Resource
 from flotilla_common.api.selectors import Selector
 

@@ -7,11 +7,9 @@ import copy
 from collections.abc import Sequence
 from functools import partial
 
-from flotilla_common.api.admission.plain import decoded, defaulted, judged_at_first
+from flotilla_common.api.admission.handlers import Tools, decoded, defaulted, judged_at_first
 from flotilla_common.api.admission.review import Answer, Request
-from flotilla_common.api.admission.tools import Tools
-from flotilla_common.api.crds.schema import Schema, array, integer, string, strings, struct, time
-from flotilla_common.api.crds.version import AGE, Column, Version
+from flotilla_common.api.crds.schema import AGE, Column, Schema, Version, array, integer, string, strings, struct, time
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob
 from flotilla_common.api.kinds.imagepulljob.api import (

@@ -1,8 +1,7 @@
 """ImageListPullJob in its storage version, apps.kruise.io/v1beta1 (imagepull.md §2.3)."""
 
 from flotilla_common.api.kinds.imagepulljob.types import PullTemplate
-from flotilla_common.api.meta import Model, ObjectMeta
-from flotilla_common.api.moments import Moment
+from flotilla_common.api.meta import Model, Moment, ObjectMeta
 from flotilla_common.api.resources import Resource
 
 IMAGE_LIST_PULL_JOB = Resource("apps.kruise.io", "v1beta1", "imagelistpulljobs", "ImageListPullJob")

@@ -9,13 +9,14 @@ import copy
 from collections.abc import Iterable
 from functools import partial
 
-from flotilla_common.api.admission.plain import decoded, defaulted, judged_at_first
+from flotilla_common.api.admission.handlers import Tools, decoded, defaulted, judged_at_first
 from flotilla_common.api.admission.review import Answer, Request, denied
-from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.batch import ALWAYS, NEVER
-from flotilla_common.api.crds.rollout import completion_policy
 from flotilla_common.api.crds.schema import (
+    AGE,
+    Column,
     Schema,
+    Version,
     int_or_string,
     integer,
     label_selector,
@@ -25,7 +26,7 @@ from flotilla_common.api.crds.schema import (
     struct,
     time,
 )
-from flotilla_common.api.crds.version import AGE, Column, Version
+from flotilla_common.api.crds.shared import completion_policy
 from flotilla_common.api.documents import Json, ensured, fill, fill_empty, member, sequence
 from flotilla_common.api.images import ImageName
 from flotilla_common.api.kinds.imagepulljob.types import (

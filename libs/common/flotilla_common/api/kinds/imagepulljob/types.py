@@ -4,10 +4,8 @@ See imagepull.md §2.2.
 """
 
 from flotilla_common.api.batch import CompletionPolicy
-from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.kinds.nodeimage.types import SandboxConfig
-from flotilla_common.api.meta import IntOrString, LabelSelector, Model, ObjectMeta
-from flotilla_common.api.moments import Moment
+from flotilla_common.api.meta import IntOrString, LabelSelector, Model, Moment, ObjectMeta, struct_cached_property
 from flotilla_common.api.resources import Resource
 from flotilla_common.api.selectors import Selector
 

@@ -7,11 +7,20 @@ import copy
 from collections.abc import Sequence
 from datetime import datetime
 
-from flotilla_common.api.admission.plain import decoded, defaulted, document_of
+from flotilla_common.api.admission.handlers import Tools, decoded, defaulted, document_of
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error
-from flotilla_common.api.admission.tools import Tools
-from flotilla_common.api.crds.schema import Schema, array, dictionary, integer, string, struct, time
-from flotilla_common.api.crds.version import AGE, Column, Version
+from flotilla_common.api.crds.schema import (
+    AGE,
+    Column,
+    Schema,
+    Version,
+    array,
+    dictionary,
+    integer,
+    string,
+    struct,
+    time,
+)
 from flotilla_common.api.documents import Json, ensured, mapping, mappings, member, text
 from flotilla_common.api.kinds.imagepulljob.api import default_limits, sandbox_config_schema
 from flotilla_common.api.kinds.nodeimage.types import NodeImage

@@ -1,13 +1,15 @@
 """NodeImage in its storage version, v1beta1: the images that one node should pull, and their progress.
 
-See imagepull.md §2.1. The jobs service writes the spec; the status is the report of the node's agent. An entry of the
-status counts only while its `version` is that of the tag in the spec.
+See imagepull.md §2.1. The jobs service writes the spec; the status is the report of the node's agent, computed from the
+states of its tags. An entry of the status counts only while its `version` is that of the tag in the spec.
 """
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from flotilla_common.api.meta import Model, ObjectMeta
-from flotilla_common.api.moments import Moment
+from flotilla_common.api.meta import Model, Moment, ObjectMeta
 from flotilla_common.api.resources import Resource
 
 NODE_IMAGE = Resource("apps.kruise.io", "v1beta1", "nodeimages", "NodeImage", namespaced=False)
@@ -138,3 +140,33 @@ class NodeImage(Model):
         """Return the status entry of an image's tag in any version, or None."""
         status = self.status.image_statuses.get(image)
         return status.tag(tag) if status is not None else None
+
+
+Name = tuple[str, str]
+"""Image and tag."""
+
+
+def tasks(images: Mapping[str, ImageSpec]) -> Iterator[tuple[str, ImageTag]]:
+    """Yield all tags of a spec, each with its image."""
+    for name, spec in images.items():
+        for tag in spec.tags:
+            yield name, tag
+
+
+def counted(images: Mapping[str, ImageSpec], known: Mapping[Name, TagStatus]) -> NodeImageStatus:
+    """Return the entries of tags in the spec, sorted, and the counts of those with the spec's version by phase."""
+    wanted = {(name, tag.tag): tag.version for name, tag in tasks(images)}
+    kept: dict[str, ImageStatus] = {}
+    numbers = Counter[str]()
+    for name, tag in sorted(known.keys() & wanted.keys()):
+        entry = known[name, tag]
+        kept.setdefault(name, ImageStatus(tags=[])).tags.append(entry)
+        numbers[entry.phase] += entry.version == wanted[name, tag]
+    return NodeImageStatus(
+        desired=len(wanted),
+        succeeded=numbers[SUCCEEDED],
+        failed=numbers[FAILED],
+        pulling=numbers[PULLING],
+        waiting=numbers[WAITING],
+        image_statuses=kept,
+    )

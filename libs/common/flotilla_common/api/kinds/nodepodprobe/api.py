@@ -1,8 +1,7 @@
 """The API of NodePodProbes: a schema in one version, and no admission (podprobemarker.md §1, §2.2, §3)."""
 
-from flotilla_common.api.crds.probes import probe
-from flotilla_common.api.crds.schema import Schema, array, string, struct, time
-from flotilla_common.api.crds.version import Version
+from flotilla_common.api.crds.schema import Schema, Version, array, string, struct, time
+from flotilla_common.api.crds.shared import probe
 from flotilla_common.api.kinds.rules import Rules
 
 _POD = {

@@ -5,8 +5,7 @@ See podprobemarker.md §2.2. It has the node's name; users do not write it.
 
 import msgspec
 
-from flotilla_common.api.meta import Model, ObjectMeta
-from flotilla_common.api.moments import Moment
+from flotilla_common.api.meta import Model, Moment, ObjectMeta
 from flotilla_common.api.resources import Resource
 
 NODE_POD_PROBE = Resource("apps.kruise.io", "v1alpha1", "nodepodprobes", "NodePodProbe", namespaced=False)

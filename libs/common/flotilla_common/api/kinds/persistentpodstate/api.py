@@ -10,18 +10,17 @@ from functools import partial
 import msgspec
 
 from flotilla_common.api.admission.fields import Fault, aggregate, forbidden, invalid
-from flotilla_common.api.admission.plain import Write, decoded, write_of
+from flotilla_common.api.admission.handlers import Tools, Write, configuration, decoded, write_of
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error
-from flotilla_common.api.admission.tools import Tools, configuration
-from flotilla_common.api.crds.schema import Schema, array, dictionary, integer, string, strings, struct
+from flotilla_common.api.crds.schema import Schema, Version, array, dictionary, integer, string, strings, struct
 from flotilla_common.api.crds.schema import mapping as string_map
-from flotilla_common.api.crds.version import Version
 from flotilla_common.api.documents import Json, mapping, mappings, member
 from flotilla_common.api.errors import ApiError, Unreachable
-from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE, PersistentPodState
-from flotilla_common.api.kinds.persistentpodstate.whitelist import (
+from flotilla_common.api.kinds.persistentpodstate.types import (
+    PERSISTENT_POD_STATE,
     WHITE_LIST,
     CustomWorkload,
+    PersistentPodState,
     custom_workloads,
     supported,
 )

@@ -7,7 +7,7 @@ KIND = Kind(
     resource=POD_PROBE_MARKER,
     doc="A PodProbeMarker probes containers and shows the results as conditions, labels and annotations of their pods.",
     service="policy",
-    rules=rules_in("flotilla_common.api.kinds.podprobemarker.admission"),
+    rules=rules_in("flotilla_common.api.kinds.podprobemarker.api"),
     versions=("v1alpha1",),
     gates=("PodProbeMarkerGate", "KruiseDaemon"),
     workers=Workers(flag="podprobemarker"),

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from flotilla_common.api.cached import struct_cached_property
-from flotilla_common.api.meta import LabelSelector, Model, ObjectMeta
+from flotilla_common.api.meta import LabelSelector, Model, ObjectMeta, struct_cached_property
 from flotilla_common.api.resources import Resource
 from flotilla_common.api.selectors import Selector
 

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from functools import partial
 
 from flotilla_common.api.admission.fields import Fault, aggregate, forbidden, invalid, required
-from flotilla_common.api.admission.plain import decoded, document_of
+from flotilla_common.api.admission.handlers import Tools, decoded, document_of
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error
-from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.crds.schema import (
+    Column,
     Schema,
+    Version,
     anything,
     array,
     boolean,
@@ -27,7 +28,6 @@ from flotilla_common.api.crds.schema import (
     struct,
     time,
 )
-from flotilla_common.api.crds.version import Column, Version
 from flotilla_common.api.documents import Json, ensured, mapping, mappings, member
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.kinds.resourcedistribution.types import (

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.documents import Json, is_object, member, text
 from flotilla_common.api.jsontext import read_json
-from flotilla_common.api.meta import LabelSelector, Model, ObjectMeta
-from flotilla_common.api.moments import Moment
+from flotilla_common.api.meta import LabelSelector, Model, Moment, ObjectMeta, struct_cached_property
 from flotilla_common.api.resources import CONFIG_MAP, SECRET, Resource
 
 if TYPE_CHECKING:

@@ -9,10 +9,9 @@ import copy
 import msgspec
 
 from flotilla_common.api.admission.fields import Fault, aggregate
-from flotilla_common.api.admission.plain import decoded, document_of, former_of
+from flotilla_common.api.admission.handlers import Tools, Verdict, configuration, decoded, document_of, former_of
 from flotilla_common.api.admission.pod_template import default_container, default_field_ref, default_volume, pull_policy
 from flotilla_common.api.admission.review import Answer, Request, error, operations, patched
-from flotilla_common.api.admission.tools import Tools, Verdict, configuration
 from flotilla_common.api.admission.workload import unknown_fields
 from flotilla_common.api.documents import (
     Json,
@@ -31,10 +30,15 @@ from flotilla_common.api.keys import CUSTOM_VERSION_LABEL, SIDECAR_SET_NAME_LABE
 from flotilla_common.api.kinds.rules import Admission, Rules
 from flotilla_common.api.kinds.sidecarset import crd
 from flotilla_common.api.kinds.sidecarset import validation as rules
-from flotilla_common.api.kinds.sidecarset.canonical import INJECTED, SIDECAR_MEMBERS, canonical_list, hash_annotations
 from flotilla_common.api.kinds.sidecarset.conflicts import canary_faults, conflict_faults
 from flotilla_common.api.kinds.sidecarset.metadata_validation import metadata_faults
-from flotilla_common.api.kinds.sidecarset.revisions import restored
+from flotilla_common.api.kinds.sidecarset.revisions import (
+    INJECTED,
+    SIDECAR_MEMBERS,
+    canonical_list,
+    hash_annotations,
+    restored,
+)
 from flotilla_common.api.kinds.sidecarset.types import AFTER_APP, BEFORE_APP, RETAIN, SIDECAR_SET, SidecarSet
 from flotilla_common.api.resources import REVISION
 from flotilla_common.api.selectors import value_problem

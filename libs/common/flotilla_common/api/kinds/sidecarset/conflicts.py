@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from flotilla_common.api.admission.fields import Fault, invalid
 from flotilla_common.api.documents import Json, mapping, mappings, member, strings, text, typed
 from flotilla_common.api.keys import BASE_ANNOTATION, CANARY_ANNOTATION
-from flotilla_common.api.kinds.sidecarset.canonical import canonical_list
-from flotilla_common.api.kinds.sidecarset.names import names_in_pods
+from flotilla_common.api.kinds.sidecarset.pods import names_in_pods
+from flotilla_common.api.kinds.sidecarset.revisions import canonical_list
 from flotilla_common.api.kinds.sidecarset.types import NOT_UPDATE, OVERWRITE, RETAIN
 from flotilla_common.api.meta import LabelSelector
 

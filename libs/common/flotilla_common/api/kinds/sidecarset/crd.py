@@ -4,9 +4,11 @@ Only v1alpha1 has a namespace, only v1beta1 a custom version. Sidecars are core 
 fields that are not listed here are kept.
 """
 
-from flotilla_common.api.crds.rollout import priority_strategy, scatter_strategy
 from flotilla_common.api.crds.schema import (
+    AGE,
+    Column,
     Schema,
+    Version,
     anything,
     array,
     boolean,
@@ -18,7 +20,7 @@ from flotilla_common.api.crds.schema import (
     strings,
     struct,
 )
-from flotilla_common.api.crds.version import AGE, Column, Version
+from flotilla_common.api.crds.shared import priority_strategy, scatter_strategy
 
 _COLUMNS = (
     Column("MATCHED", "integer", ".status.matchedPods"),

@@ -6,11 +6,10 @@ it through cached properties of `SidecarSet`.
 
 import msgspec
 
-from flotilla_common.api.cached import struct_cached_property
 from flotilla_common.api.keys import BASE_ANNOTATION, CANARY_ANNOTATION
-from flotilla_common.api.meta import IntOrString, LabelSelector, Model, ObjectMeta
+from flotilla_common.api.meta import IntOrString, LabelSelector, Model, ObjectMeta, struct_cached_property
 from flotilla_common.api.resources import Resource
-from flotilla_common.api.rollout import PriorityStrategy, ScatterTerm
+from flotilla_common.api.workload import PriorityStrategy, ScatterTerm
 
 SIDECAR_SET = Resource("apps.kruise.io", "v1beta1", "sidecarsets", "SidecarSet", namespaced=False)
 

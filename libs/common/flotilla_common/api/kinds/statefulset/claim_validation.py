@@ -6,7 +6,7 @@ import msgspec
 
 from flotilla_common.api import quantity
 from flotilla_common.api.admission.fields import Fault, forbidden, invalid
-from flotilla_common.api.admission.tools import Tools
+from flotilla_common.api.admission.handlers import Tools
 from flotilla_common.api.documents import Json, mapping, mappings, member, strings, text
 from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.resources import STORAGE_CLASS

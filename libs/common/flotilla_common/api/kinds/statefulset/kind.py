@@ -8,7 +8,7 @@ KIND = Kind(
     doc="A StatefulSet keeps numbered pods running, each with a name and claims of its own, and updates them in place "
     "where it can.",
     service="statefulset",
-    rules=rules_in("flotilla_common.api.kinds.statefulset.admission"),
+    rules=rules_in("flotilla_common.api.kinds.statefulset.api"),
     short_names=("sts", "asts"),
     scale=True,
     workers=Workers(32, "statefulset"),  # they mostly wait for answers

@@ -1,7 +1,10 @@
-"""Advanced StatefulSet in its hub and storage version, v1beta1, and its reserved ordinals (statefulset.md §2, §4.2).
+"""Advanced StatefulSet in its hub and storage version, v1beta1: types, ordinals, conversion (statefulset.md §2, §4.2).
 
 Reserved ordinals are numbers, and ranges such as `3-7`. Templates stay raw: they are hashed, diffed and copied as
 documents, never through a partial type.
+
+Common fields are the same in both versions. Fields that only v1beta1 has survive when a client reads an object as
+v1alpha1 and writes it back; the reference loses them.
 """
 
 import re
@@ -11,7 +14,8 @@ import msgspec
 
 from flotilla_common.api.meta import Condition, IntOrString, LabelSelector, Model, ObjectMeta
 from flotilla_common.api.resources import Resource
-from flotilla_common.api.rollout import InPlaceUpdateStrategy, Lifecycle, PriorityStrategy
+from flotilla_common.api.versions import Conversion, only_beta
+from flotilla_common.api.workload import InPlaceUpdateStrategy, Lifecycle, PriorityStrategy
 
 _RANGE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
 
@@ -129,3 +133,22 @@ def is_range(item: str) -> bool:
 def reserved(items: Iterable[IntOrString]) -> list[tuple[int, int]]:
     """Return the reserved intervals, never expanded, in the order given. Raises ValueError if one is invalid."""
     return [interval(item) for item in items]
+
+
+_VERSIONS = Conversion(
+    "StatefulSet",
+    to_beta=lambda _: None,
+    to_alpha=lambda _: None,
+    only_beta=only_beta(
+        "spec.reserveOrdinals",
+        "spec.ordinals",
+        "spec.scaleStrategy",
+        "spec.lifecycle",
+        "spec.persistentVolumeClaimRetentionPolicy",
+        "spec.volumeClaimUpdateStrategy",
+        "status.updatedReadyReplicas",
+        "status.updatedAvailableReplicas",
+        "status.volumeClaims",
+    ),
+)
+convert, to_hub = _VERSIONS.convert, _VERSIONS.to_hub

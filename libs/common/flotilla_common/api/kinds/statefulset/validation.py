@@ -15,7 +15,7 @@ from flotilla_common.api.admission.fields import (
     not_supported,
     required,
 )
-from flotilla_common.api.admission.plain import decoded
+from flotilla_common.api.admission.handlers import decoded
 from flotilla_common.api.admission.workload import (
     change_beyond_images,
     endless_faults,
@@ -27,11 +27,10 @@ from flotilla_common.api.admission.workload import (
 )
 from flotilla_common.api.documents import Json, mapping, mappings, member, sequence, text
 from flotilla_common.api.keys import IN_PLACE_READY
-from flotilla_common.api.kinds.statefulset.conversion import to_hub
-from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet, interval, is_range
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet, interval, is_range, to_hub
 from flotilla_common.api.meta import IntOrString
 from flotilla_common.api.numbers import strict_value
-from flotilla_common.api.rollout import POLICIES
+from flotilla_common.api.workload import POLICIES
 
 MAX_MIN_READY_SECONDS = 300
 

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 
 from flotilla_common.api.admission.fields import Fault
-from flotilla_common.api.admission.plain import Judgement, Write, decoded, defaulted, in_hub, judged
+from flotilla_common.api.admission.handlers import Judgement, Tools, Write, decoded, defaulted, in_hub, judged
 from flotilla_common.api.admission.pod_template import default_templates
 from flotilla_common.api.admission.review import Answer, Request
-from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.admission.workload import too_long
 from flotilla_common.api.documents import Json, ensured, fill, fill_empty, mapping, mappings, member
 from flotilla_common.api.kinds.rules import WRITES, Admission, Rules
 from flotilla_common.api.kinds.uniteddeployment import crd
-from flotilla_common.api.kinds.uniteddeployment.conversion import convert, to_hub, without_flat_fields
-from flotilla_common.api.kinds.uniteddeployment.types import UnitedDeployment
+from flotilla_common.api.kinds.uniteddeployment.types import UnitedDeployment, convert, to_hub, without_flat_fields
 from flotilla_common.api.kinds.uniteddeployment.validation import JUDGED_TEMPLATES, template_path
 from flotilla_common.api.kinds.uniteddeployment.validation import validate as faults_of
 from flotilla_common.gates import Gates

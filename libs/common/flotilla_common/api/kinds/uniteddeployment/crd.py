@@ -4,7 +4,10 @@ Both versions have the same spec, except that v1alpha1 also accepts CloneSets in
 """
 
 from flotilla_common.api.crds.schema import (
+    AGE,
+    Column,
     Schema,
+    Version,
     anything,
     array,
     boolean,
@@ -16,9 +19,8 @@ from flotilla_common.api.crds.schema import (
     string,
     struct,
 )
-from flotilla_common.api.crds.version import AGE, Column, Version
-from flotilla_common.api.kinds.cloneset import crd as cloneset
-from flotilla_common.api.kinds.statefulset import crd as statefulset
+from flotilla_common.api.kinds.cloneset import api as cloneset
+from flotilla_common.api.kinds.statefulset import api as statefulset
 
 _COLUMNS = (
     Column("DESIRED", "integer", ".spec.replicas"),

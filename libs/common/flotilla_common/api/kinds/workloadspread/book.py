@@ -24,8 +24,7 @@ from flotilla_common.api.kinds.workloadspread.types import (
     SubsetStatus,
     WorkloadSpread,
 )
-from flotilla_common.api.meta import IntOrString, ObjectMeta
-from flotilla_common.api.moments import Moment
+from flotilla_common.api.meta import IntOrString, Moment, ObjectMeta
 from flotilla_common.api.numbers import integer
 
 MOST = (1 << 31) - 1

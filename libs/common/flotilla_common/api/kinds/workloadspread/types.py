@@ -1,13 +1,17 @@
-"""WorkloadSpread in its hub and storage version, apps.kruise.io/v1beta1 (workloadspread.md §2).
+"""WorkloadSpread in its hub and storage version, apps.kruise.io/v1beta1, and its conversion (workloadspread.md §2).
 
-Terms, tolerations and patches stay raw: they are copied into pods as documents.
+Terms, tolerations and patches stay raw: they are copied into pods as documents. In v1alpha1 two fields have other
+names, and conditions need no reason and message.
 """
+
+from collections.abc import Iterator
 
 import msgspec
 
-from flotilla_common.api.meta import Condition, IntOrString, LabelSelector, Model, ObjectMeta, TargetRef
-from flotilla_common.api.moments import Moment
+from flotilla_common.api.documents import Json, mapping, mappings, member
+from flotilla_common.api.meta import Condition, IntOrString, LabelSelector, Model, Moment, ObjectMeta, TargetRef
 from flotilla_common.api.resources import Resource
+from flotilla_common.api.versions import Conversion, only_beta
 
 WORKLOAD_SPREAD = Resource("apps.kruise.io", "v1beta1", "workloadspreads", "WorkloadSpread")
 
@@ -118,3 +122,47 @@ class Matched(Model):
     name: str = ""
     subset: str = ""
     uid: str = ""
+
+
+_NAMES = {
+    "requiredNodeSelectorTerm": "requiredNodeSelector",
+    "preferredNodeSelectorTerms": "preferredNodeSelector",
+}
+
+
+def _to_beta(document: Json) -> None:
+    _rename(document, _NAMES)
+    for condition in _conditions(document):
+        condition["reason"] = condition.get("reason") or "Unknown"
+        condition.setdefault("message", "")
+
+
+def _to_alpha(document: Json) -> None:
+    _rename(document, {new: old for old, new in _NAMES.items()})
+
+
+def _rename(document: Json, names: dict[str, str]) -> None:
+    for subset in mappings(member(document, "spec").get("subsets")):
+        for before, after in names.items():
+            if before in subset:
+                subset[after] = subset.pop(before)
+
+
+def _conditions(document: Json) -> Iterator[Json]:
+    status = member(document, "status")
+    lists = [status.get("subsetStatuses"), *mapping(status.get("versionedSubsetStatuses")).values()]
+    for one in lists:
+        for subset in mappings(one):
+            yield from mappings(subset.get("conditions"))
+
+
+_VERSIONS = Conversion(
+    "WorkloadSpread",
+    _to_beta,
+    _to_alpha,
+    only_beta(
+        "status.subsetStatuses[name].conditions[type].observedGeneration",
+        "status.versionedSubsetStatuses.*[name].conditions[type].observedGeneration",
+    ),
+)
+convert, to_hub = _VERSIONS.convert, _VERSIONS.to_hub

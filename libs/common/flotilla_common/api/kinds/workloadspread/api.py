@@ -1,4 +1,7 @@
-"""Admission of WorkloadSpreads (workloadspread.md §4). They have no defaults."""
+"""The API of WorkloadSpreads: CRD and validation, without defaults (workloadspread.md §1 to §4).
+
+The versions differ in two fields and in conditions.
+"""
 
 import re
 from collections.abc import Iterator
@@ -6,20 +9,125 @@ from collections.abc import Iterator
 import msgspec
 
 from flotilla_common.api.admission.fields import Fault, aggregate, invalid
-from flotilla_common.api.admission.plain import Write, decoded, in_hub, write_of
+from flotilla_common.api.admission.handlers import Tools, Write, configuration, decoded, in_hub, write_of
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error
-from flotilla_common.api.admission.tools import Tools, configuration
+from flotilla_common.api.crds.schema import (
+    Column,
+    Schema,
+    Version,
+    anything,
+    array,
+    boolean,
+    conditions,
+    dictionary,
+    int_or_string,
+    integer,
+    label_selector,
+    standard_conditions,
+    string,
+    strings,
+    struct,
+    time,
+)
 from flotilla_common.api.documents import Json, ensured, mapping, mappings, member
 from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.rules import Admission, Rules
-from flotilla_common.api.kinds.workloadspread import crd
-from flotilla_common.api.kinds.workloadspread.conversion import convert, to_hub
 from flotilla_common.api.kinds.workloadspread.targets import custom_workloads
-from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD, WorkloadSpread
+from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD, WorkloadSpread, convert, to_hub
 from flotilla_common.api.kinds.workloadspread.validation import validate as faults_of
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, JOB, REPLICA_SET, Resource
 from flotilla_common.api.strategic import merge
+
+_COLUMNS = (
+    Column("WorkloadName", "string", ".spec.targetRef.name"),
+    Column("WorkloadKind", "string", ".spec.targetRef.kind"),
+    Column("Adaptive", "boolean", '.spec.scheduleStrategy.type[?(@ == "Adaptive")]'),
+    Column("Age", "date", ".metadata.creationTimestamp"),
+)
+
+
+def version(name: str) -> Version:
+    """Return one version of the CRD."""
+    old = name == "v1alpha1"
+    required, preferred = ("NodeSelectorTerm", "NodeSelectorTerms") if old else ("NodeSelector", "NodeSelector")
+    subset = _subset(
+        **{
+            f"required{required}": anything("A term of node affinity that nodes must match."),
+            f"preferred{preferred}": array("Terms of node affinity with weights.", anything("A term.")),
+        }
+    )
+    schedulable = "Whether pods find nodes."
+    return Version(
+        name, _spec(subset), _status(conditions(schedulable) if old else standard_conditions(schedulable)), _COLUMNS
+    )
+
+
+def _spec(subset: Schema) -> Schema:
+    reference = struct(
+        "The workload whose pods are spread. Never changes, except its version.",
+        ("apiVersion", "kind", "name"),
+        apiVersion=string("Its group and version."),
+        kind=string("CloneSet, Deployment, ReplicaSet, StatefulSet, Job, or a kind that administrators name."),
+        name=string("Its name, in the same namespace."),
+    )
+    return struct(
+        "The desired state.",
+        ("targetRef", "subsets"),
+        targetRef=reference,
+        targetFilter=struct(
+            "Selects the pods that are spread. Default: all.",
+            selector=label_selector("The labels of these pods."),
+            replicasPathList=strings("Paths of numbers in the workload whose sum is the number of these pods."),
+        ),
+        subsets=array("The places, in the order in which they are filled.", subset)
+        | {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "minItems": 1},
+        scheduleStrategy=struct(
+            "The handling of pods that find no node.",
+            type=string("Adaptive: they go to the next subset. Default: Fixed.", enum=("", "Adaptive", "Fixed")),
+            adaptive=struct(
+                "With type Adaptive.",
+                rescheduleCriticalSeconds=integer("Seconds that a pod may find no node. Default: no limit."),
+                disableSimulationSchedule=boolean("Accepted, and without effect."),
+            ),
+        ),
+    )
+
+
+def _subset(**terms: Schema) -> Schema:
+    return struct(
+        "One place.",
+        ("name",),
+        name=string("Its name."),
+        tolerations=array("Taints that its pods tolerate.", anything("A toleration.")),
+        maxReplicas=int_or_string("The maximum number of its pods, or share of all pods. Default: no limit."),
+        patch=anything("A strategic merge patch of its pods."),
+        **terms,
+    )
+
+
+def _status(subset_conditions: Schema) -> Schema:
+    subset = struct(
+        "One subset.",
+        ("name", "replicas", "missingReplicas"),
+        name=string("Its name."),
+        replicas=integer("Pods that exist."),
+        missingReplicas=integer("Free places; -1: any number."),
+        creatingPods=dictionary("Pods that were admitted and are not visible yet, with the time.", time("The time.")),
+        deletingPods=dictionary(
+            "Pods whose deletion was admitted and is not visible yet, with the time.", time("The time.")
+        ),
+        conditions=subset_conditions,
+    )
+    return struct(
+        "The observed state.",
+        observedGeneration=integer("The generation of the spec that this status refers to.", bits=64),
+        subsetStatuses=array("The subsets, over all versions of pods.", subset),
+        versionedSubsetStatuses=dictionary(
+            "The subsets by version of pods.", array("The subsets of one version.", subset)
+        ),
+    )
+
 
 _PATCHED = {(one.group, one.kind): one for one in (CLONE_SET, DEPLOYMENT, REPLICA_SET, JOB, BUILT_IN_STATEFUL_SET)}
 """Kinds whose pod templates are used to validate the patches of subsets."""
@@ -134,4 +242,4 @@ async def _tried(path: str, patch: Json, workload: Json, namespace: str, tools: 
     return [Fault(f"{path}{fault.path.removeprefix('spec.template')}", fault.body) for fault in verdict.faults]
 
 
-RULES = Rules(schema=crd.version, convert=convert, admission=Admission(validate=validate, arms_pods=True))
+RULES = Rules(schema=version, convert=convert, admission=Admission(validate=validate, arms_pods=True))

@@ -1,4 +1,7 @@
-"""Admission of AdvancedCronJobs: defaults and validation (advancedcronjob.md §3)."""
+"""The API of AdvancedCronJobs: CRD, defaults and validation (advancedcronjob.md §1 to §3).
+
+v1alpha1 has no template of ImageListPullJobs.
+"""
 
 import copy
 from collections.abc import Iterator
@@ -6,21 +9,94 @@ from collections.abc import Iterator
 import msgspec
 
 from flotilla_common.api.admission.fields import LONGEST_LABEL
-from flotilla_common.api.admission.plain import Judgement, Write, defaulted, in_hub, judged
+from flotilla_common.api.admission.handlers import Judgement, Tools, Verdict, Write, defaulted, in_hub, judged
 from flotilla_common.api.admission.pod_template import default_template
 from flotilla_common.api.admission.review import Answer, Request
-from flotilla_common.api.admission.tools import Tools, Verdict
 from flotilla_common.api.admission.workload import template_verdict, too_long, unknown_fields
 from flotilla_common.api.batch import ALWAYS
+from flotilla_common.api.crds.schema import (
+    Column,
+    Schema,
+    Version,
+    anything,
+    array,
+    boolean,
+    integer,
+    string,
+    struct,
+    time,
+)
 from flotilla_common.api.documents import Json, ensured, fill, fill_empty, is_object, mapping, member
-from flotilla_common.api.kinds.advancedcronjob import crd
 from flotilla_common.api.kinds.advancedcronjob import validation as rules
-from flotilla_common.api.kinds.advancedcronjob.conversion import convert, to_hub
-from flotilla_common.api.kinds.advancedcronjob.types import ALLOW, REPLACE
+from flotilla_common.api.kinds.advancedcronjob.types import ALLOW, FORBID, REPLACE, convert, to_hub
 from flotilla_common.api.kinds.advancedcronjob.validation import check_types, pod_template, restart_policy
+from flotilla_common.api.kinds.broadcastjob import api as broadcastjob
+from flotilla_common.api.kinds.imagelistpulljob import api as imagelistpulljob
 from flotilla_common.api.kinds.imagepulljob.api import default_limits
 from flotilla_common.api.kinds.rules import Admission, Rules
 from flotilla_common.gates import Gates
+
+_COLUMNS = (
+    Column("Schedule", "string", ".spec.schedule"),
+    Column("Type", "string", ".status.type"),
+    Column("LastScheduleTime", "date", ".status.lastScheduleTime"),
+    Column("AGE", "date", ".metadata.creationTimestamp"),
+)
+
+
+def version(name: str) -> Version:
+    """Return one version of the CRD."""
+    templates = {
+        "jobTemplate": anything("Metadata and spec of a Job of Kubernetes; never changes."),
+        "broadcastJobTemplate": _template("A BroadcastJob; never changes.", broadcastjob.spec_schema()),
+    }
+    if name != "v1alpha1":
+        templates["imageListPullJobTemplate"] = _template("An ImageListPullJob.", imagelistpulljob.spec_schema())
+    return Version(name, _spec(templates), _status(), _COLUMNS)
+
+
+def _template(doc: str, spec: Schema) -> Schema:
+    metadata = anything("Labels and annotations of the jobs; the rest is ignored.")
+    return struct(doc, ("spec",), metadata=metadata, spec=spec)
+
+
+def _spec(templates: dict[str, Schema]) -> Schema:
+    return struct(
+        "The desired state.",
+        ("schedule", "template"),
+        schedule=string("The schedule: five fields as in cron, or a word such as @daily or @every 90s."),
+        timeZone=string("The IANA zone in which the schedule is read. Default: that of the service."),
+        startingDeadlineSeconds=integer("Seconds after which a missed run is skipped. Default: no limit.", bits=64),
+        concurrencyPolicy=string(
+            "What to do when a run is due and another is active. Allow: both run. Forbid: it waits. Replace: the "
+            "active one is deleted. Default: Allow, and Replace for ImageListPullJobs, which Allow is not for.",
+            enum=(ALLOW, FORBID, REPLACE),
+        ),
+        paused=boolean("Stops new runs; active ones go on. Default: false."),
+        successfulJobsHistoryLimit=integer("The number of succeeded jobs that are kept. Default: 3."),
+        failedJobsHistoryLimit=integer("The number of failed jobs that are kept. Default: 1."),
+        template=struct("The template of the jobs; exactly one member is set.", **templates),
+    )
+
+
+def _status() -> Schema:
+    reference = struct(
+        "A job.",
+        apiVersion=string("Its version."),
+        kind=string("Its kind."),
+        namespace=string("Its namespace."),
+        name=string("Its name."),
+        uid=string("Its UID."),
+        resourceVersion=string("Its observed resourceVersion."),
+        fieldPath=string("Not used."),
+    )
+    return struct(
+        "The observed state.",
+        type=string("The kind of the jobs: Job, BroadcastJob or ImageListPullJob."),
+        active=array("The jobs that have not ended.", reference),
+        lastScheduleTime=time("The scheduled time of the latest started run."),
+    )
+
 
 LONGEST_NAME = LONGEST_LABEL - len("-1647045420")
 """The most characters of a name: pods have it, a dash and the scheduled time as a label."""
@@ -107,4 +183,4 @@ def _default_pulls(spec: Json) -> None:
     fill_empty(spec, imagePullPolicy="IfNotPresent")
 
 
-RULES = Rules(schema=crd.version, convert=convert, admission=Admission(mutate=mutate, validate=validate))
+RULES = Rules(schema=version, convert=convert, admission=Admission(mutate=mutate, validate=validate))

@@ -1,8 +1,15 @@
-"""The PodProbeMarker CRD (podprobemarker.md §1 and §2.1), of one version and without columns."""
+"""The API of PodProbeMarkers: CRD and validation, without defaults (podprobemarker.md §1 to §3)."""
 
-from flotilla_common.api.crds.probes import probe
-from flotilla_common.api.crds.schema import Schema, array, integer, label_selector, mapping, string, struct
-from flotilla_common.api.crds.version import Version
+from functools import partial
+
+from flotilla_common.api.admission.handlers import Judgement, Tools, Write, decoded, document_of, judged
+from flotilla_common.api.admission.review import ALLOWED, Answer, Request
+from flotilla_common.api.crds.schema import Schema, Version, array, integer, label_selector, mapping, string, struct
+from flotilla_common.api.crds.shared import probe
+from flotilla_common.api.documents import member
+from flotilla_common.api.kinds.podprobemarker.types import PodProbeMarker
+from flotilla_common.api.kinds.podprobemarker.validation import validate as faults_of
+from flotilla_common.api.kinds.rules import Admission, Rules
 
 
 def version(name: str) -> Version:
@@ -45,3 +52,22 @@ def _status() -> Schema:
         observedGeneration=integer("The generation whose probes the NodePodProbes have.", bits=64),
         matchedPods=integer("Pods that are probed.", bits=64),
     )
+
+
+check_types = partial(decoded, model=PodProbeMarker)
+"""Raises ValueError if a field that Flotilla reads has a wrong type."""
+
+
+async def validate(request: Request, tools: Tools) -> Answer:
+    """Answer with all field errors at once (400), but for a stored spec, so that the finalizer can be removed."""
+    document = document_of(request, check_types)
+    if request.operation == "UPDATE" and member(document, "spec") == member(request.old_object or {}, "spec"):
+        return ALLOWED
+    return await judged(request, tools, check_types, _judge)
+
+
+async def _judge(write: Write, _: Tools) -> Judgement:
+    return Judgement(faults_of(write.document, write.old), code=400)
+
+
+RULES = Rules(schema=version, admission=Admission(validate=validate, arms_pods=True))
