@@ -65,8 +65,8 @@ def cluster_options(command: Command) -> Command:
 
 def namespace_option(command: Command) -> Command:
     """Add -n, the same for all commands, so that a line of the shell history works for the next command."""
-    known, told = "the context's", "The object's namespace."
-    return click.option("-n", "--namespace", default="", show_default=known, help=told)(command)
+    known, text = "the context's", "The object's namespace."
+    return click.option("-n", "--namespace", default="", show_default=known, help=text)(command)
 
 
 def bus_option(command: Command) -> Command:
@@ -90,9 +90,9 @@ class DurationParam(click.ParamType[timedelta]):
             self.fail(f"{value!r} {error}", param, ctx)
 
 
-def since_option(told: str) -> Callable[[Command], Command]:
+def since_option(text: str) -> Callable[[Command], Command]:
     """Add --since with this help."""
-    return click.option("--since", type=DurationParam(), metavar="10m", help=told)
+    return click.option("--since", type=DurationParam(), metavar="10m", help=text)
 
 
 def object_argument(command: Command) -> Command:

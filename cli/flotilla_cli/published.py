@@ -90,11 +90,11 @@ class Why(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     errors: tuple[Failure, ...] = ()
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def sentences(self) -> tuple[str, ...]:
         """Return what the object waits for and what was impossible, as sentences."""
-        return self.told_besides(())
+        return self.sentences_except(())
 
-    def told_besides(self, codes: Collection[str]) -> tuple[str, ...]:
+    def sentences_except(self, codes: Collection[str]) -> tuple[str, ...]:
         """Return the same without reasons of these codes."""
         reasons = (reason.sentence for reason in self.reasons if reason.code not in codes)
         return (*reasons, *(failure.message for failure in self.errors))

@@ -131,15 +131,15 @@ async def _ask(bus: NatsBus, verb: str, offset: int, page: type[Page]) -> Page:
         raise BusError(f"{verb}: {error}") from error
 
 
-def _stream(told: _Stream) -> Stream:
-    state = told.state
+def _stream(info: _Stream) -> Stream:
+    state = info.state
     return Stream(
-        name=told.config.name,
-        created=told.created,
+        name=info.config.name,
+        created=info.created,
         messages=state.messages,
         bytes=state.bytes,
-        max_bytes=told.config.max_bytes,
-        max_age=told.config.max_age / 1e9,
+        max_bytes=info.config.max_bytes,
+        max_age=info.config.max_age / 1e9,
         first_sequence=state.first_seq,
         last_sequence=state.last_seq,
         first_at=state.first_ts if state.last_seq else None,
@@ -147,14 +147,14 @@ def _stream(told: _Stream) -> Stream:
     )
 
 
-def _consumer(stream: str, told: ConsumerInfo) -> Consumer:
-    target = told.config.deliver_subject
+def _consumer(stream: str, info: ConsumerInfo) -> Consumer:
+    target = info.config.deliver_subject
     node, (_, _, rest) = inbox_node(target), target.partition("_INBOX.")
     return Consumer(
         stream=stream,
-        name=told.name,
-        reader=f"node {node}" if node else told.config.description or rest.partition(".")[0] or "?",
-        pending=told.num_pending,
-        unacknowledged=told.num_ack_pending,
-        delivered=told.delivered.stream_seq,
+        name=info.name,
+        reader=f"node {node}" if node else info.config.description or rest.partition(".")[0] or "?",
+        pending=info.num_pending,
+        unacknowledged=info.num_ack_pending,
+        delivered=info.delivered.stream_seq,
     )

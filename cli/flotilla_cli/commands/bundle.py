@@ -59,8 +59,8 @@ async def _record(url: str, kind: ControllerSpec[Any, Any], namespace: str, name
 
 def _summary(recorded: Bundle, path: Path) -> str:
     seconds = (recorded.end - recorded.begin).total_seconds()
-    told = "" if recorded.header.planning else "; no service published its settings, a replay will use the defaults"
+    note = "" if recorded.header.planning else "; no service published its settings, a replay will use the defaults"
     return (
         f"{path}: {len(recorded.known)} stored messages, {len(recorded.heard)} received in {seconds:.0f}s, "
-        f"{recorded.header.redacted} texts replaced{told}"
+        f"{recorded.header.redacted} texts replaced{note}"
     )

@@ -16,7 +16,7 @@ from flotilla_cli.connection import Target, connected, open_api, open_bus, repor
 from flotilla_cli.diagnosis.diagnose import Diagnosis, diagnose, from_record
 from flotilla_cli.diagnosis.missing_pods import MissingPods
 from flotilla_cli.diagnosis.pods import PodContextReader, aged
-from flotilla_cli.diagnosis.summary import STYLES, Word
+from flotilla_cli.diagnosis.summary import STYLES, VerdictKind
 from flotilla_cli.options import Reach, object_argument, reach_options
 from flotilla_cli.output import age, printed, span
 from flotilla_cli.published import Why, last_why
@@ -51,7 +51,7 @@ class PodExplanation(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     reasons: list[str]
-    verdict: Word = Word.DONE
+    verdict: VerdictKind = VerdictKind.DONE
     sentence: str = SERVES
     code: str = ""  # of the cause, if there is one
     kind: str = "Pod"
@@ -128,7 +128,7 @@ def document(found: Diagnosis) -> Json:
     record: Json = msgspec.to_builtins(why) if why is not None else {}
     object_: Json = {"kind": found.resource.kind, "namespace": meta.namespace, "name": meta.name, "uid": meta.uid}
     found_out: Json = {
-        "verdict": found.verdict.word.value,
+        "verdict": found.verdict.kind.value,
         "sentence": found.verdict.sentence,
         "causes": msgspec.to_builtins(found.verdict.causes),
         "notes": list(found.notes),
@@ -141,7 +141,7 @@ def document(found: Diagnosis) -> Json:
 def render(found: Diagnosis, now: datetime) -> Text:
     """Render for people: the sentence, the reasons, and what each part waits for."""
     meta, why = found.metadata, found.record.why
-    text = Text(f"{found.verdict.word}:", style=STYLES.get(found.verdict.word, "bold yellow"))
+    text = Text(f"{found.verdict.kind}:", style=STYLES.get(found.verdict.kind, "bold yellow"))
     text.append(f" {found.verdict.sentence}\n", "default")
     place = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
     text.append(f"{found.resource.kind} {place}", "bold").append(f"  generation {meta.generation}", "default")
@@ -207,14 +207,14 @@ async def story(
 ) -> PodExplanation:
     """Explain a pod; `everything`: also SidecarSets that select other pods. Raises ApiError and Unreachable."""
     pod = msgspec.json.decode(await api.get(POD, namespace, name), type=Pod)
-    word, cause, denied = await cause_now(api, pod, clock.now())
+    verdict, cause, denied = await cause_now(api, pod, clock.now())
     lines, about = launch_story(pod), PodQuestion(api=api, pod=pod, everything=everything, whys=_reader(url, clock))
     for kind in all_views():
         lines += await kind.about_pod(about) if kind.about_pod is not None else ()
     lines += [f"you may not read {', '.join(sorted(denied))}, so the cause may be less exact"] if denied else []
     if cause is None:
         return PodExplanation(namespace, name, lines, sentence=SERVES if pod.status.phase != "Succeeded" else ENDED)
-    return PodExplanation(namespace, name, lines, verdict=word, sentence=cause.text, code=cause.code)
+    return PodExplanation(namespace, name, lines, verdict=verdict, sentence=cause.text, code=cause.code)
 
 
 def _reader(url: str, clock: Clock) -> LastWhys:
@@ -258,15 +258,15 @@ def _and(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
 
 
-async def cause_now(api: Api, pod: Pod, now: datetime) -> tuple[Word, Cause | None, set[str]]:
+async def cause_now(api: Api, pod: Pod, now: datetime) -> tuple[VerdictKind, Cause | None, set[str]]:
     """Return the kind of state, its cause, and what may not be read. Raises Unreachable."""
-    surveyor, basis = PodContextReader(api), await _basis(api, pod, now)
-    basis = msgspec.structs.replace(basis, silent=await surveyor.silent_nodes(now))
-    around = await surveyor.around(pod, basis)
+    reader, basis = PodContextReader(api), await _basis(api, pod, now)
+    basis = msgspec.structs.replace(basis, silent=await reader.silent_nodes(now))
+    around = await reader.around(pod, basis)
     if (cause := cause_of(pod, around)) is not None:
-        return Word.STUCK if cause.stuck else Word.WAITING, aged(cause, now), surveyor.denied
+        return VerdictKind.STUCK if cause.stuck else VerdictKind.WAITING, aged(cause, now), reader.denied
     cause = unstable_cause(pod, around)
-    return Word.UNSTABLE if cause is not None else Word.DONE, cause, surveyor.denied
+    return VerdictKind.UNSTABLE if cause is not None else VerdictKind.DONE, cause, reader.denied
 
 
 async def _basis(api: Api, pod: Pod, now: datetime) -> Around:

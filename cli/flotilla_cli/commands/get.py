@@ -52,45 +52,45 @@ class GetOptions(msgspec.Struct, frozen=True, kw_only=True):
 def get(words: tuple[str, ...], reach: Reach, watch: bool, everything: bool, output: str | None) -> None:
     """Show an object: a workload's revisions and pods, a job's parts, and what it waits for."""
     resource, namespace, name = reach.place(words)
-    wish = GetOptions(resource=resource, namespace=namespace, name=name, output=output, everything=everything)
+    options = GetOptions(resource=resource, namespace=namespace, name=name, output=output, everything=everything)
     with reported(), contextlib.suppress(KeyboardInterrupt):
         try:
-            asyncio.run(_get(wish, reach.target, reach.url, watch=watch))
+            asyncio.run(_get(options, reach.target, reach.url, watch=watch))
         except ObjectGone as error:
-            raise click.ClickException(f"{wish.resource.kind} {place(wish)} is gone") from error
+            raise click.ClickException(f"{options.resource.kind} {place(options)} is gone") from error
 
 
-async def _get(wish: GetOptions, target: Target, nats_url: str, *, watch: bool) -> None:
+async def _get(options: GetOptions, target: Target, nats_url: str, *, watch: bool) -> None:
     clock = SystemClock()
     async with contextlib.AsyncExitStack() as stack:
         api = await stack.enter_async_context(open_api(target))
         bus = await stack.enter_async_context(open_bus(nats_url, target.kubeconfig)) if nats_url else None
-        live = LiveView(api, clock, view_of(wish.resource), wish.namespace, wish.name)
+        live = LiveView(api, clock, view_of(options.resource), options.namespace, options.name)
         await live.load()
-        await _hear(live, wish, bus, clock)
-        screen = Screen(json=wish.output == "json")
+        await _hear(live, options, bus, clock)
+        screen = Screen(json=options.output == "json")
         if not watch:
-            limit = max(screen.height, LINES_AROUND) if screen.height and not wish.everything else 0
+            limit = max(screen.height, LINES_AROUND) if screen.height and not options.everything else 0
             screen.once(lambda: live.drawing(clock.now(), limit), live.view())
             return
         if bus is not None:
-            await bus.subscribe(subjects.why(wish.resource, wish.namespace, wish.name), live.hear)
-        await _watch(live, screen, clock, everything=wish.everything)
+            await bus.subscribe(subjects.why(options.resource, options.namespace, options.name), live.hear)
+        await _watch(live, screen, clock, everything=options.everything)
 
 
-def place(wish: GetOptions) -> str:
+def place(options: GetOptions) -> str:
     """Return namespace and name as people write them."""
-    return f"{wish.namespace}/{wish.name}" if wish.namespace else wish.name
+    return f"{options.namespace}/{options.name}" if options.namespace else options.name
 
 
-async def _hear(live: LiveView, wish: GetOptions, bus: NatsBus | None, clock: Clock) -> None:
+async def _hear(live: LiveView, options: GetOptions, bus: NatsBus | None, clock: Clock) -> None:
     """Read the reasons if the bus has them soon; the tree is useful without them, too."""
     if bus is None:
         return
     try:
         async with asyncio.timeout(BUS_SECONDS):
             await connected(bus, clock, BUS_SECONDS)
-            live.why = await last_why(bus, wish.resource, wish.namespace, wish.name)
+            live.why = await last_why(bus, options.resource, options.namespace, options.name)
     except (BusError, TimeoutError):
         click.echo(NO_REASONS + (f" ({bus.trouble})" if bus.trouble else ""), err=True)
 

@@ -37,14 +37,14 @@ def history(
     resource, namespace, name = reach.place(words, pods=True)
     url = reach.url or required_nats_url(reach.nats)
     with reported():
-        told = asyncio.run(_history(url, reach.target, resource, namespace, name, clock))
-    if not told.chapters:
+        timeline = asyncio.run(_history(url, reach.target, resource, namespace, name, clock))
+    if not timeline.chapters:
         what = f"{resource.kind} {namespace}/{name}" if namespace else f"{resource.kind} {name}"
-        raise click.ClickException("; ".join([f"there are no records about {what}", *told.notes]))
+        raise click.ClickException("; ".join([f"there are no records about {what}", *timeline.notes]))
     if output == "json":
-        click.echo(msgspec.json.encode(told))
+        click.echo(msgspec.json.encode(timeline))
     else:
-        printed(render(_since(told, since, clock), everything=everything), soft_wrap=True)
+        printed(render(_since(timeline, since, clock), everything=everything), soft_wrap=True)
 
 
 async def _history(url: str, target: Target, resource: Resource, namespace: str, name: str, clock: Clock) -> Timeline:
@@ -53,7 +53,7 @@ async def _history(url: str, target: Target, resource: Resource, namespace: str,
         if resource == POD:
             return pod_story(await gather_pod(bus, namespace, name))
         record = await gather(bus, resource, namespace, name)
-    known = {wish.generation for wish in record.wishes}
+    known = {write.generation for write in record.user_writes}
     if any(one.generation not in known for one in record.decisions):
         record = msgspec.structs.replace(record, writers=await _writers(target, record, resource))
     return story(record, clock.now())
@@ -68,11 +68,11 @@ async def _writers(target: Target, record: Record, resource: Resource) -> tuple[
         return ()
 
 
-def _since(told: Timeline, since: timedelta | None, clock: Clock) -> Timeline:
-    """Return the requested chapters: those with events since then, or the last one."""
-    recent = told.chapters[-1:]
+def _since(timeline: Timeline, since: timedelta | None, clock: Clock) -> Timeline:
+    """Return the requested generations: those with events since then, or the last one."""
+    recent = timeline.chapters[-1:]
     if since is not None:
         begin = clock.now() - since
-        recent = [one for one in told.chapters if max([step.at for step in one.steps], default=one.began) >= begin]
-    notes = told.notes if recent[:1] == told.chapters[:1] else []
-    return msgspec.structs.replace(told, chapters=recent, notes=notes)
+        recent = [one for one in timeline.chapters if max([step.at for step in one.steps], default=one.began) >= begin]
+    notes = timeline.notes if recent[:1] == timeline.chapters[:1] else []
+    return msgspec.structs.replace(timeline, chapters=recent, notes=notes)

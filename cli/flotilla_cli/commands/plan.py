@@ -56,11 +56,11 @@ def plan(
     Exit code 0: nothing would change; 1: something would; 2: a manifest is rejected, or an error occurred.
     """
     target, given = reach.target, reach.namespace
-    wish = PlanOptions(namespace=namespace_of(given, target), given=bool(given), server_side=server_side)
+    options = PlanOptions(namespace=namespace_of(given, target), given=bool(given), server_side=server_side)
     try:
         found = [one for place in files for one in read(place)]
         with reported():
-            stories = asyncio.run(_plan(found, wish, target, reach.url))
+            stories = asyncio.run(_plan(found, options, target, reach.url))
     except (UnreadableManifest, click.ClickException, OSError) as error:
         click.echo(f"Error: {error}", err=True)
         context.exit(WRONG)
@@ -76,14 +76,16 @@ def _exit_code(stories: list[Report]) -> int:
     return WRONG if REFUSED in verdicts else DIFFERENT if verdicts - {UNCHANGED, SKIPPED} else SAME
 
 
-async def _plan(found: Sequence[Manifest | Unsupported], wish: PlanOptions, target: Target, nats: str) -> list[Report]:
+async def _plan(
+    found: Sequence[Manifest | Unsupported], options: PlanOptions, target: Target, nats: str
+) -> list[Report]:
     """Return the reports in the order of the objects. The services' settings are read during the dry runs."""
     clock = SystemClock()
     kinds = {one.kind.resource for one in found if isinstance(one, Manifest)}
     plurals = {resource.plural for kind in kinds for resource in concerned(kind, Gates())}
     async with open_api(target) as api:
         (planning, words), tried = await asyncio.gather(
-            settings_of(nats, target.kubeconfig, plurals, clock), _tried(api, found, wish)
+            settings_of(nats, target.kubeconfig, plurals, clock), _tried(api, found, options)
         )
         reader = Reader(api)
         stories = [
@@ -92,17 +94,17 @@ async def _plan(found: Sequence[Manifest | Unsupported], wish: PlanOptions, targ
     return [_noted(story, words) for story in stories]
 
 
-async def _tried(api: Api, found: Sequence[Manifest | Unsupported], wish: PlanOptions) -> list[Applied | Report]:
+async def _tried(api: Api, found: Sequence[Manifest | Unsupported], options: PlanOptions) -> list[Applied | Report]:
     """Dry-run each manifest; a rejected or skipped one yields its report at once."""
-    return [await _try(api, one, wish) if isinstance(one, Manifest) else _skipped(one) for one in found]
+    return [await _try(api, one, options) if isinstance(one, Manifest) else _skipped(one) for one in found]
 
 
-async def _try(api: Api, one: Manifest, wish: PlanOptions) -> Applied | Report:
-    namespace = (one.namespace or wish.namespace) if one.kind.resource.namespaced else ""
-    if wish.given and namespace not in ("", wish.namespace):
-        return _refused(one, namespace, f"the object's namespace is {namespace}, but -n is {wish.namespace}")
+async def _try(api: Api, one: Manifest, options: PlanOptions) -> Applied | Report:
+    namespace = (one.namespace or options.namespace) if one.kind.resource.namespaced else ""
+    if options.given and namespace not in ("", options.namespace):
+        return _refused(one, namespace, f"the object's namespace is {namespace}, but -n is {options.namespace}")
     try:
-        return await dry_run(api, one, namespace, server_side=wish.server_side)
+        return await dry_run(api, one, namespace, server_side=options.server_side)
     except Refused as error:
         return _refused(one, namespace, str(error))
 

@@ -64,7 +64,7 @@ def tail(
         raise click.UsageError("--no-follow needs --since")
     url = required_nats_url(nats)
     streams = only or STREAMS + (("heartbeat",) if heartbeats else ())
-    wish = TailOptions(
+    options = TailOptions(
         pattern=pattern,
         namespace=namespace,
         streams=streams,
@@ -74,19 +74,19 @@ def tail(
         follow=not no_follow,
     )
     with reported(), contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_tail(wish, url, SystemClock()))
+        asyncio.run(_tail(options, url, SystemClock()))
 
 
-async def _tail(wish: TailOptions, url: str, clock: Clock) -> None:
-    lines = _Lines(wish, clock)
+async def _tail(options: TailOptions, url: str, clock: Clock) -> None:
+    lines = _Lines(options, clock)
     async with open_bus(url) as bus:
-        live = wish.streams if wish.since is None else [one for one in wish.streams if not traffic.kept([one])]
+        live = options.streams if options.since is None else [one for one in options.streams if not traffic.kept([one])]
         for stream in live:
             await bus.subscribe(f"{stream}.v1.>", lines.hear)
         await connected(bus, clock)
-        if wish.since is not None:
-            await traffic.read(bus, traffic.kept(wish.streams), clock.now() - wish.since, lines.hear)
-        if wish.follow and sys.stderr.isatty():
+        if options.since is not None:
+            await traffic.read(bus, traffic.kept(options.streams), clock.now() - options.since, lines.hear)
+        if options.follow and sys.stderr.isatty():
             click.echo("following the bus, Ctrl-C to stop", err=True)
         await lines.show()
 
@@ -94,18 +94,18 @@ async def _tail(wish: TailOptions, url: str, clock: Clock) -> None:
 class _Lines:
     """Lines to be shown, between the bus and the terminal."""
 
-    def __init__(self, wish: TailOptions, clock: Clock) -> None:
-        self._wish = wish
+    def __init__(self, options: TailOptions, clock: Clock) -> None:
+        self._options = options
         self._clock = clock
-        self._queue: asyncio.Queue[Line] = asyncio.Queue(BACKLOG if wish.since is None else 0)
+        self._queue: asyncio.Queue[Line] = asyncio.Queue(BACKLOG if options.since is None else 0)
         self._reader = Reader()
         self._lost = 0
 
     def hear(self, message: Message) -> None:
         """Queue the message's line if it matches."""
         line = self._reader.read(message, traffic.stored(message, self._clock.now()))
-        elsewhere = line is not None and self._wish.namespace and line.namespace != self._wish.namespace
-        if line is None or elsewhere or not matches(line, self._wish.pattern):
+        elsewhere = line is not None and self._options.namespace and line.namespace != self._options.namespace
+        if line is None or elsewhere or not matches(line, self._options.pattern):
             return
         try:
             self._queue.put_nowait(line)
@@ -115,9 +115,11 @@ class _Lines:
     async def show(self) -> None:
         """Print lines up to the requested number, or until the queue is empty when not following."""
         shown = 0
-        while (not self._wish.count or shown < self._wish.count) and (self._wish.follow or not self._queue.empty()):
+        while (not self._options.count or shown < self._options.count) and (
+            self._options.follow or not self._queue.empty()
+        ):
             line = await self._queue.get()
-            click.echo(msgspec.json.encode(line).decode() if self._wish.json else row(line))
+            click.echo(msgspec.json.encode(line).decode() if self._options.json else row(line))
             shown += 1
             if self._lost:
                 click.echo(f"… {self._lost} lines were dropped: the terminal is too slow", err=True)

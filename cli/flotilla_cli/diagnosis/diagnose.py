@@ -15,7 +15,7 @@ from flotilla_cli.diagnosis.summary import Verdict, verdict
 from flotilla_cli.published import LISTEN_SECONDS, Why, last_why, listen
 from flotilla_cli.tree.workload import waits_for
 from flotilla_cli.views import view_of
-from flotilla_cli.views.kindview import KindView, Related, ToldBy
+from flotilla_cli.views.kindview import KindView, ReasonSource, Related
 from flotilla_cli.views.related import children_of, related_of
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.meta import ObjectMeta, metadata_of
@@ -64,10 +64,10 @@ async def diagnose(
     meta, service = metadata_of(raw), catalogue.kind_of(resource).service
     leases = await leases_of(api, service)
     kind = view_of(resource)
-    others = await kind.told_by(api, raw) if kind.told_by is not None else ()
+    others = await kind.reason_sources(api, raw) if kind.reason_sources is not None else ()
     record = await _record(bus, clock, resource, meta, others)
     planning = planning_of(service, meta, record.why, leases, record.heard, clock.now())
-    told = waits_for(kind.workload(raw)) if kind.workload is not None else ()
+    computed = waits_for(kind.workload(raw)) if kind.workload is not None else ()
     findings, related, denied = await _look(api, clock, kind, raw)
     if bus is None or record.note:
         planning = msgspec.structs.replace(planning, behind="")  # not known
@@ -77,7 +77,7 @@ async def diagnose(
         resource=resource,
         metadata=meta,
         record=record,
-        verdict=verdict(meta, record.why, findings, planning, told, record.parts),
+        verdict=verdict(meta, record.why, findings, planning, computed, record.parts),
         reasons=reasons,
         notes=list(_notes(record, planning, denied)),
         vacancies=vacancies(related.served, findings.groups, reasons) if related.served is not None else (),
@@ -106,7 +106,7 @@ async def from_record(
 
 
 async def _record(
-    bus: NatsBus | None, clock: Clock, resource: Resource, meta: ObjectMeta, others: Sequence[ToldBy]
+    bus: NatsBus | None, clock: Clock, resource: Resource, meta: ObjectMeta, others: Sequence[ReasonSource]
 ) -> Record:
     """Return the records of the bus. `others`: objects whose reasons may be about this one."""
     if bus is None:
@@ -120,7 +120,7 @@ async def _record(
         if heard and not current:  # it may just have been planned
             why = await last_why(bus, resource, namespace, name)
         parts = await parts_of(bus, resource, why) if why is not None else ()
-        return Record(why, [*parts, *await told_by(bus, others)], heard)
+        return Record(why, [*parts, *await reasons_of(bus, others)], heard)
     except BusError as error:
         return Record(note=f"{NO_REASONS} ({bus.trouble or error})")
 
@@ -133,7 +133,7 @@ async def parts_of(bus: Bus, resource: Resource, why: Why) -> Sequence[Why]:
     return [one for one in found if one is not None]
 
 
-async def told_by(bus: Bus, others: Sequence[ToldBy]) -> Sequence[Why]:
+async def reasons_of(bus: Bus, others: Sequence[ReasonSource]) -> Sequence[Why]:
     """Return the records of objects with reasons about another one, with these reasons only.
 
     Symptoms are left out: the other one has them itself.
@@ -167,18 +167,18 @@ async def _look(api: Api, clock: Clock, kind: KindView, raw: bytes) -> tuple[Fin
         if failure.code not in (401, 403):
             raise
         return Findings(), Related(), {"pods"}
-    surveyor = PodContextReader(api)
-    silent = await surveyor.silent_nodes(now)
-    found = [await _against(one, silent, surveyor) for one in (related, *others)]
-    denied = surveyor.denied.union(*(one.denied for one in (related, *others)))
+    reader = PodContextReader(api)
+    silent = await reader.silent_nodes(now)
+    found = [await _against(one, silent, reader) for one in (related, *others)]
+    denied = reader.denied.union(*(one.denied for one in (related, *others)))
     return found[0] if not others else _together(found), related, denied
 
 
-async def _against(related: Related, silent: Mapping[str, datetime], surveyor: PodContextReader) -> Findings:
+async def _against(related: Related, silent: Mapping[str, datetime], reader: PodContextReader) -> Findings:
     """Find the problems of its pods, nodes and others."""
     basis = msgspec.structs.replace(related.basis, silent=silent)
-    findings = await find(related.pods, basis, surveyor, namespaced=related.namespaced)
-    nodes = [group for name in related.nodes if (group := await _node(surveyor, name, basis)) is not None]
+    findings = await find(related.pods, basis, reader, namespaced=related.namespaced)
+    nodes = [group for name in related.nodes if (group := await _node(reader, name, basis)) is not None]
     return msgspec.structs.replace(findings, groups=(*nodes, *findings.groups, *related.troubles))
 
 
@@ -195,8 +195,8 @@ def _together(found: Sequence[Findings]) -> Findings:
     )
 
 
-async def _node(surveyor: PodContextReader, name: str, basis: Around) -> Group | None:
-    trouble = node_trouble(name, msgspec.structs.replace(basis, nodes=await surveyor.nodes(name)))
+async def _node(reader: PodContextReader, name: str, basis: Around) -> Group | None:
+    trouble = node_trouble(name, msgspec.structs.replace(basis, nodes=await reader.nodes(name)))
     return Group(Cause(code="NodeNotReady", message=trouble), (name,)) if trouble else None
 
 

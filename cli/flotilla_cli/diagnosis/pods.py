@@ -67,8 +67,8 @@ class PodContextReader:
 
     async def refusal(self, about: ObjectMeta) -> PodEvent | None:
         """Return the last event about pods that could not be created, or None. Raises Unreachable."""
-        told = [event for event in await self.events(about) if event.reason == "FailedCreate"]
-        return max(told, key=lambda event: str(event.at), default=None)
+        refusals = [event for event in await self.events(about) if event.reason == "FailedCreate"]
+        return max(refusals, key=lambda event: str(event.at), default=None)
 
     async def silent_nodes(self, now: datetime) -> Mapping[str, datetime]:
         """Return nodes whose kubelets let their leases expire, with the time of the last renewal.
@@ -138,7 +138,7 @@ class Findings(msgspec.Struct, frozen=True):
     codes: frozenset[str] = frozenset()  # codes by which the service may report the same
 
 
-async def find(pods: Sequence[Pod], basis: Around, surveyor: PodContextReader, *, namespaced: bool = False) -> Findings:
+async def find(pods: Sequence[Pod], basis: Around, reader: PodContextReader, *, namespaced: bool = False) -> Findings:
     """Find the causes of pods.
 
     `basis`: the context of all of them. `namespaced`: names have a namespace. Raises Unreachable.
@@ -146,9 +146,9 @@ async def find(pods: Sequence[Pod], basis: Around, surveyor: PodContextReader, *
     names = {_called(pod, namespaced=namespaced): pod for pod in pods}
     first = [(name, cause) for name, pod in names.items() if (cause := cause_of(pod, basis)) is not None]
     sorts = grouped(first)
-    closer = [pair for sort in sorts[:SORTS] for pair in await _closer(sort, names, basis, surveyor)]
+    closer = [pair for sort in sorts[:SORTS] for pair in await _closer(sort, names, basis, reader)]
     rest = [(name, sort.cause) for sort in sorts[SORTS:] for name in sort.pods]
-    unstable = await _unstable([name for name in names if name not in dict(first)], names, basis, surveyor)
+    unstable = await _unstable([name for name in names if name not in dict(first)], names, basis, reader)
     return Findings(grouped([*closer, *rest]), grouped(unstable), frozenset(cause.code for _, cause in first))
 
 
@@ -163,10 +163,10 @@ def _called(pod: Pod, *, namespaced: bool) -> str:
 
 
 async def _closer(
-    sort: Group, pods: Mapping[str, Pod], basis: Around, surveyor: PodContextReader
+    sort: Group, pods: Mapping[str, Pod], basis: Around, reader: PodContextReader
 ) -> list[tuple[str, Cause]]:
     looked = sort.pods[:CLOSELY]
-    surroundings = await asyncio.gather(*(surveyor.around(pods[name], basis) for name in looked))
+    surroundings = await asyncio.gather(*(reader.around(pods[name], basis) for name in looked))
     causes = [
         aged(cause_of(pods[name], around) or sort.cause, basis.now)
         for name, around in zip(looked, surroundings, strict=True)
@@ -183,7 +183,7 @@ def aged(cause: Cause, now: datetime | None) -> Cause:
 
 
 async def _unstable(
-    names: Sequence[str], pods: Mapping[str, Pod], basis: Around, surveyor: PodContextReader
+    names: Sequence[str], pods: Mapping[str, Pod], basis: Around, reader: PodContextReader
 ) -> list[tuple[str, Cause]]:
     """Find the causes of unstable pods, most restarts first."""
 
@@ -191,6 +191,6 @@ async def _unstable(
         return max((status.restart_count for status in pods[name].status.container_statuses), default=0)
 
     looked = sorted(names, key=restarts, reverse=True)[:CLOSELY]
-    surroundings = await asyncio.gather(*(surveyor.around(pods[name], basis) for name in looked))
+    surroundings = await asyncio.gather(*(reader.around(pods[name], basis) for name in looked))
     found = [(name, unstable_cause(pods[name], around)) for name, around in zip(looked, surroundings, strict=True)]
     return [(name, cause) for name, cause in found if cause is not None]

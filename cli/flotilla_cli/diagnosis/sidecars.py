@@ -32,11 +32,11 @@ def sidecar_story(pod: Pod, around: Surroundings, *, everything: bool = False) -
     """
     has = injected(pod.metadata.annotations)
     by_name = {one.metadata.name: one for one in around.sets}
-    told = [_of_injected(pod, name, by_name.get(name), around) for name in has]
+    lines = [_of_injected(pod, name, by_name.get(name), around) for name in has]
     others = [one for one in around.sets if one.metadata.name not in has]
     shown = others if everything else [one for one in others if _concerns(pod, one, around)]
-    told += [f"SidecarSet {one.metadata.name}: {why_not(pod, one, around)}{_leaving(one)}" for one in shown]
-    return [*told, *_rest(len(others) - len(shown))]
+    lines += [f"SidecarSet {one.metadata.name}: {why_not(pod, one, around)}{_leaving(one)}" for one in shown]
+    return [*lines, *_rest(len(others) - len(shown))]
 
 
 def _rest(number: int) -> Iterator[str]:

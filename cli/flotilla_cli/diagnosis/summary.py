@@ -12,7 +12,7 @@ from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.control.plan import Reason, State
 
 
-class Word(StrEnum):
+class VerdictKind(StrEnum):
     """The kind of state that the sentence describes."""
 
     STUCK = "stuck"  # a person has to act
@@ -23,23 +23,23 @@ class Word(StrEnum):
     DONE = "done"
 
 
-STYLES = {Word.STUCK: "bold red", Word.UNSTABLE: "bold red", Word.DONE: "bold green"}
-"""Styles of the words that are not yellow."""
+STYLES = {VerdictKind.STUCK: "bold red", VerdictKind.UNSTABLE: "bold red", VerdictKind.DONE: "bold green"}
+"""Styles of the kinds that are not yellow."""
 
-_UNDER_WAY = {State.WAITING: Word.WAITING, State.PROGRESSING: Word.PROGRESSING}
+_UNDER_WAY = {State.WAITING: VerdictKind.WAITING, State.PROGRESSING: VerdictKind.PROGRESSING}
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The sentence, and the causes that were found."""
 
-    word: Word
+    kind: VerdictKind
     sentence: str
     causes: tuple[Reason, ...] = ()  # of pods and nodes, not from the service
 
     @property
     def line(self) -> str:
         """Return the first line of `explain`."""
-        return f"{self.word}: {self.sentence}"
+        return f"{self.kind}: {self.sentence}"
 
 
 def verdict(
@@ -47,16 +47,16 @@ def verdict(
     why: Why | None,
     findings: Findings,
     planning: Planning,
-    told: Sequence[Reason] = (),
+    computed: Sequence[Reason] = (),
     parts: Sequence[Why] = (),
 ) -> Verdict:
     """Return the gravest finding.
 
-    `told`: reasons from the object's status, for lack of a record; `parts`: records of the objects that it waits for.
+    `computed`: reasons from its status, for lack of a record; `parts`: records of the objects that it waits for.
     """
-    word, sentence = next(_sentences(meta, why, findings, planning, told, parts))
+    kind, sentence = next(_sentences(meta, why, findings, planning, computed, parts))
     causes = tuple(group.reason for group in (*findings.groups, *findings.unstable))
-    return Verdict(word=word, sentence=sentence, causes=causes)
+    return Verdict(kind=kind, sentence=sentence, causes=causes)
 
 
 def _sentences(
@@ -64,30 +64,30 @@ def _sentences(
     why: Why | None,
     findings: Findings,
     planning: Planning,
-    told: Sequence[Reason],
+    computed: Sequence[Reason],
     parts: Sequence[Why],
-) -> Iterator[tuple[Word, str]]:
+) -> Iterator[tuple[VerdictKind, str]]:
     """Yield the sentences, the gravest first."""
-    given = why.reasons if why is not None and why.uid == meta.uid else told
+    given = why.reasons if why is not None and why.uid == meta.uid else computed
     reasons = [one for one in given if one.code not in findings.codes]  # pods have more detail
     stuck = [one for one in reasons if one.state is State.STUCK]
     if meta.deletion_timestamp is not None and meta.finalizers:
-        yield Word.STUCK, f"it is being deleted, held by finalizer {', '.join(meta.finalizers)}"
+        yield VerdictKind.STUCK, f"it is being deleted, held by finalizer {', '.join(meta.finalizers)}"
     if planning.behind and planning.nobody:
-        yield Word.STUCK, f"{planning.nobody}; {planning.behind}"
-    yield from ((Word.STUCK, one.message) for one in stuck if not one.symptom)
-    yield from ((Word.STUCK, group.sentence) for group in findings.groups if group.cause.stuck)
+        yield VerdictKind.STUCK, f"{planning.nobody}; {planning.behind}"
+    yield from ((VerdictKind.STUCK, one.message) for one in stuck if not one.symptom)
+    yield from ((VerdictKind.STUCK, group.sentence) for group in findings.groups if group.cause.stuck)
     if planning.nobody:
-        yield Word.STUCK, planning.nobody
+        yield VerdictKind.STUCK, planning.nobody
     for part in parts:
         grave = (one for one in part.reasons if one.state is State.STUCK)
-        yield from ((Word.STUCK, f"{part.kind} {part.name}: {one.message}") for one in grave)
-    yield from ((Word.STUCK, one.message) for one in stuck)
-    yield from ((Word.UNSTABLE, group.sentence) for group in findings.unstable)
+        yield from ((VerdictKind.STUCK, f"{part.kind} {part.name}: {one.message}") for one in grave)
+    yield from ((VerdictKind.STUCK, one.message) for one in stuck)
+    yield from ((VerdictKind.UNSTABLE, group.sentence) for group in findings.unstable)
     if planning.behind:
-        yield Word.WAITING, planning.behind
-    yield from ((Word.ON_HOLD, one.message) for one in reasons if one.state is State.HELD)
-    yield from ((Word.WAITING, group.sentence) for group in findings.groups)
+        yield VerdictKind.WAITING, planning.behind
+    yield from ((VerdictKind.ON_HOLD, one.message) for one in reasons if one.state is State.HELD)
+    yield from ((VerdictKind.WAITING, group.sentence) for group in findings.groups)
     yield from ((_UNDER_WAY[one.state], one.message) for one in reasons if one.state in _UNDER_WAY)
     done = "; ".join(one.message for one in reasons if one.state is State.DONE)
-    yield Word.DONE, done or "nothing to wait for"
+    yield VerdictKind.DONE, done or "nothing to wait for"

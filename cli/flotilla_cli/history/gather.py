@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from flotilla_cli.bus.streams import list_streams
-from flotilla_cli.history.generations import WEBHOOK, Pod, Record, Writer, is_wish
+from flotilla_cli.history.generations import WEBHOOK, Pod, Record, Writer, is_user_write
 from flotilla_cli.published import Act, Why, decoded
 from flotilla_common.api.core import Pod as LivePod
 from flotilla_common.api.documents import Json, mappings, member, text
@@ -47,9 +47,9 @@ async def gather(bus: NatsBus, resource: Resource, namespace: str, name: str) ->
         namespace=namespace,
         name=name,
         begins=await _begins(bus),
-        wishes=tuple(filter(is_wish, acts)),
+        user_writes=tuple(filter(is_user_write, acts)),
         decisions=tuple(whys),
-        writes=tuple(act for act in acts if not is_wish(act)),
+        writes=tuple(act for act in acts if not is_user_write(act)),
         uses=uses,
         pods=await _pods(bus, namespace, made) if made else {},
     )
@@ -107,7 +107,7 @@ def _acts(resource: Resource, namespace: str, name: str) -> list[str]:
 
 def _is_use(act: Act, own: tuple[str, str, str], namespace: str) -> bool:
     """Report whether it is a request that the object decided, or a write of it by another controller."""
-    return (_about(act) != own) if is_wish(act) else _owner(act, namespace) != own
+    return (_about(act) != own) if is_user_write(act) else _owner(act, namespace) != own
 
 
 def _about(act: Act) -> tuple[str, str, str]:

@@ -1,8 +1,8 @@
-"""Splits the published records of one object into chapters, one for each change of its spec.
+"""Splits the published records of one object into generations, one for each change of its spec.
 
 The records are changes by users, decisions, and writes. The webhook reports most changes, and creations that were
 rejected. A generation with decisions and without such a report bypassed it: through the scale subresource, or before
-the record begins. It is a chapter all the same.
+the record begins. It is in the list all the same.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from flotilla_cli.published import Act, Why
 WEBHOOK = "webhook"
 """The service whose records are changes by users, or rejected ones. Those of other services are writes."""
 
-Life = tuple[str, int]
+GenerationKey = tuple[str, int]
 """A generation of an object, by the object's uid."""
 
 
@@ -51,7 +51,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     name: str
     begins: datetime | None = None
-    wishes: tuple[Act, ...] = ()
+    user_writes: tuple[Act, ...] = ()
     decisions: tuple[Why, ...] = ()
     writes: tuple[Act, ...] = ()
     uses: tuple[Act, ...] = ()
@@ -62,15 +62,15 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 class Generation(msgspec.Struct, frozen=True, kw_only=True):
     """The time from one change of the spec to the next.
 
-    `wish` is None if its author is not known; `numbers` are those of the last decision before it; `until` is None for
-    the last chapter.
+    `user_write` is None if its author is not known; `numbers` are those of the last decision before; `until` is None
+    for the last generation.
     """
 
     began: datetime
     until: datetime | None
     generation: int
-    wish: Act | None
-    wishes: tuple[Act, ...]  # others that changed no spec, or were refused
+    user_write: Act | None
+    user_writes: tuple[Act, ...]  # others that changed no spec, or were refused
     decisions: tuple[Why, ...]
     writes: tuple[Act, ...]
     uses: tuple[Act, ...] = ()
@@ -79,26 +79,28 @@ class Generation(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Start(msgspec.Struct, frozen=True):
     at: datetime
-    life: Life  # of which decisions belong to it; empty if nothing came of it
-    wish: Act | None
+    key: GenerationKey  # of the decisions that belong to it; empty if nothing came of it
+    user_write: Act | None
 
 
-def chapters(record: Record) -> list[Generation]:
-    """Return all chapters in order; none if there is no record of the object."""
+def generations(record: Record) -> list[Generation]:
+    """Return all generations in order; none if there is no record of the object."""
     starts = _starts(record)
     made: list[Generation] = []
     for start, following in zip_longest(starts, starts[1:]):
         end = following.at if following else None
-        decisions = tuple(one for one in record.decisions if (one.uid, one.generation) == start.life)
+        decisions = tuple(one for one in record.decisions if (one.uid, one.generation) == start.key)
         before = [one.numbers for one in record.decisions if one.at and one.at < start.at and one.numbers]
         made.append(
             Generation(
                 began=start.at,
                 until=end,
-                generation=start.life[1],
-                wish=start.wish,
-                wishes=tuple(
-                    one for one in record.wishes if _within(one, start.at, end) and not _same(one, start.wish)
+                generation=start.key[1],
+                user_write=start.user_write,
+                user_writes=tuple(
+                    one
+                    for one in record.user_writes
+                    if _within(one, start.at, end) and not _same(one, start.user_write)
                 ),
                 decisions=decisions,
                 writes=tuple(one for one in record.writes if _within(one, start.at, end)),
@@ -110,40 +112,45 @@ def chapters(record: Record) -> list[Generation]:
 
 
 def _starts(record: Record) -> list[_Start]:
-    found: dict[Life, _Start] = {}
-    for wish in record.wishes:
-        life = (wish.uid, wish.generation)
-        if not wish.ok and wish.action == "create":
-            found[str(wish.at), 0] = _Start(wish.at, ("", 0), wish)
-        if wish.ok and (wish.action == "delete" or life not in found) and _changes_spec(wish):
-            found[(wish.uid, -1) if wish.action == "delete" else life] = _Start(wish.at, life, wish)
-    for life, at in _decided(record.decisions):
-        if life not in found:
-            found[life] = _Start(at, life, None)
+    found: dict[GenerationKey, _Start] = {}
+    for write in record.user_writes:
+        key = (write.uid, write.generation)
+        if not write.ok and write.action == "create":
+            found[str(write.at), 0] = _Start(write.at, ("", 0), write)
+        if write.ok and (write.action == "delete" or key not in found) and _changes_spec(write):
+            found[(write.uid, -1) if write.action == "delete" else key] = _Start(write.at, key, write)
+    for key, at in _decided(record.decisions):
+        if key not in found:
+            found[key] = _Start(at, key, None)
     return sorted(found.values(), key=lambda start: start.at)
 
 
-def _decided(decisions: Sequence[Why]) -> Iterator[tuple[Life, datetime]]:
+def _decided(decisions: Sequence[Why]) -> Iterator[tuple[GenerationKey, datetime]]:
     for one in decisions:
         if one.at is not None and one.generation:  # before that there was no object
             yield (one.uid, one.generation), one.at
 
 
-def _changes_spec(wish: Act) -> bool:
-    return wish.action != "update" or any(str(change.get("path", "")).startswith("spec") for change in wish.changes)
+def _changes_spec(write: Act) -> bool:
+    return write.action != "update" or any(str(change.get("path", "")).startswith("spec") for change in write.changes)
 
 
-def _same(one: Act, wish: Act | None) -> bool:
-    """Report whether this is the wish itself, or the apiserver's second call for it after a conflict."""
-    if wish is None or not one.ok:
-        return one is wish
-    return (one.uid, one.generation, one.action, one.changes) == (wish.uid, wish.generation, wish.action, wish.changes)
+def _same(one: Act, write: Act | None) -> bool:
+    """Report whether this is the user's write itself, or the apiserver's second call for it after a conflict."""
+    if write is None or not one.ok:
+        return one is write
+    return (one.uid, one.generation, one.action, one.changes) == (
+        write.uid,
+        write.generation,
+        write.action,
+        write.changes,
+    )
 
 
 def _within(act: Act, began: datetime, until: datetime | None) -> bool:
     return began <= act.at and (until is None or act.at < until)
 
 
-def is_wish(act: Act) -> bool:
+def is_user_write(act: Act) -> bool:
     """Report whether a record is about a user's write."""
     return act.service == WEBHOOK

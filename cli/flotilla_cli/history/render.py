@@ -10,7 +10,7 @@ from flotilla_cli.history.timeline import GenerationView, Timeline, Totals
 from flotilla_cli.published import Act
 
 LINES = 30
-"""Number of steps of a chapter that are shown; of more, those in the middle are left out."""
+"""Number of steps of a generation that are shown; of more, those in the middle are left out."""
 
 LONGEST = 180
 """Number of characters of a step that are shown."""
@@ -18,32 +18,32 @@ LONGEST = 180
 _STYLES = {"decision": "cyan", "write": "default", "wait": "yellow", "bad": "red", "note": "default", "end": "green"}
 
 
-def render(told: Timeline, *, everything: bool) -> Text:
-    """Render all chapters; `everything`: each step in full, and each write."""
-    place = f"{told.namespace}/{told.name}" if told.namespace else told.name
-    text = Text(f"{told.kind} {place}\n", style="bold")
-    for note in told.notes:
+def render(timeline: Timeline, *, everything: bool) -> Text:
+    """Render all generations; `everything`: each step in full, and each write."""
+    place = f"{timeline.namespace}/{timeline.name}" if timeline.namespace else timeline.name
+    text = Text(f"{timeline.kind} {place}\n", style="bold")
+    for note in timeline.notes:
         text.append(f"{note}\n", style="yellow")
-    for chapter in told.chapters:
-        _chapter(text, chapter, everything=everything)
+    for view in timeline.chapters:
+        _generation(text, view, everything=everything)
     return text
 
 
-def _chapter(text: Text, told: GenerationView, *, everything: bool) -> None:
-    moment = f"{told.began.astimezone():%Y-%m-%d %H:%M:%S.%f}"[:-3]
-    generation = f"generation {told.generation} " if told.generation else ""
-    text.append(f"\n{moment}  {generation}{told.title}\n", style="bold")
-    for change in told.changes:
+def _generation(text: Text, view: GenerationView, *, everything: bool) -> None:
+    moment = f"{view.began.astimezone():%Y-%m-%d %H:%M:%S.%f}"[:-3]
+    generation = f"generation {view.generation} " if view.generation else ""
+    text.append(f"\n{moment}  {generation}{view.title}\n", style="bold")
+    for change in view.changes:
         text.append(f"    {change}\n", style="default")
-    steps = sorted([*told.steps, *map(_step, told.writes)], key=lambda step: step.at) if everything else told.steps
+    steps = sorted([*view.steps, *map(_step, view.writes)], key=lambda step: step.at) if everything else view.steps
     for step in _shown(steps, everything=everything):
         if isinstance(step, str):
             text.append(f"{'':>10}  {step}\n", style="dim")
             continue
-        text.append(f"{_offset(step.at, told.began):>10}  ", style="dim")
+        text.append(f"{_offset(step.at, view.began):>10}  ", style="dim")
         words = step.text if everything or len(step.text) <= LONGEST else f"{step.text[: LONGEST - 1]}…"
         text.append(f"{words}\n", style=_STYLES[step.tone])
-    for line in _totals(told.totals) if told.totals else ():
+    for line in _totals(view.totals) if view.totals else ():
         text.append(f"{'':>10}  {line}\n", style="bold")
 
 

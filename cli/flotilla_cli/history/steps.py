@@ -43,14 +43,14 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-def who(wish: Act) -> str:
+def who(write: Act) -> str:
     """Return the user, and the manager."""
-    return f"{wish.user} with {wish.manager}" if wish.manager else wish.user
+    return f"{write.user} with {write.manager}" if write.manager else write.user
 
 
-def changed(wish: Act) -> list[str]:
+def changed(write: Act) -> list[str]:
     """Return the fields that a user changed."""
-    return [change_text(change) for change in wish.changes if _NOISE not in str(change.get("path"))]
+    return [change_text(change) for change in write.changes if _NOISE not in str(change.get("path"))]
 
 
 def first_step(decisions: Sequence[Why]) -> Iterable[Step]:
@@ -129,10 +129,10 @@ def waits(decisions: Sequence[Why], until: datetime) -> list[Wait]:
 
 def _given(one: Why) -> Iterator[tuple[Key, str, bool]]:
     """Yield the identity of each wait, its text, and whether it is a failure."""
-    told = [(reason.code, reason.sentence, False) for reason in one.reasons if reason.state in LASTING]
-    told += [(f"failed {error.phase}".rstrip(), error.message, True) for error in one.errors]
+    given = [(reason.code, reason.sentence, False) for reason in one.reasons if reason.state in LASTING]
+    given += [(f"failed {error.phase}".rstrip(), error.message, True) for error in one.errors]
     seen = Counter[str]()
-    for code, text, bad in told:
+    for code, text, bad in given:
         yield (code, seen[code]), text, bad
         seen[code] += 1
 
@@ -188,13 +188,17 @@ def _use_step(what: str, those: Sequence[Act], *, is_ok: bool) -> Step:
     return Step(at=first.at, tone="write" if is_ok else "bad", text=f"{times}{verdict}{what}: {named(names)}{said}")
 
 
-def other_steps(wishes: Iterable[Act]) -> Iterable[Step]:
+def other_steps(user_writes: Iterable[Act]) -> Iterable[Step]:
     """Yield users' rejected requests, and their changes other than of the spec."""
-    for wish in wishes:
-        if not wish.ok:
-            yield Step(at=wish.at, tone="bad", text=f"rejected {wish.action} by {who(wish)}: {wish.message}")
-        elif fields := changed(wish):
-            yield Step(at=wish.at, tone="note", text=f"changed by {who(wish)}: {'; '.join(fields)}")
+    for write in user_writes:
+        if not write.ok:
+            yield Step(
+                at=write.at,
+                tone="bad",
+                text=f"rejected {write.action} by {who(write)}: {write.message}",
+            )
+        elif fields := changed(write):
+            yield Step(at=write.at, tone="note", text=f"changed by {who(write)}: {'; '.join(fields)}")
 
 
 def done_at(decisions: Sequence[Why]) -> datetime | None:
@@ -211,8 +215,8 @@ def end_step(decisions: Sequence[Why], done: datetime | None) -> Iterable[Step]:
     last = decisions[-1] if decisions else None
     if last is None or last.at is None:
         return
-    told = "; ".join(last.told)
+    remaining = "; ".join(last.sentences)
     if done is not None:
-        yield Step(at=done, tone="end", text=told or "nothing left to do")
+        yield Step(at=done, tone="end", text=remaining or "nothing left to do")
     else:
-        yield Step(at=last.at, tone="note", text=f"not done: {told}")
+        yield Step(at=last.at, tone="note", text=f"not done: {remaining}")

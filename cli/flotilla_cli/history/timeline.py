@@ -1,4 +1,4 @@
-"""Composes the history of an object, or a pod, from its records: chapters with steps and totals."""
+"""Composes the history of an object, or a pod, from its records: generations with steps and totals."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -6,7 +6,7 @@ from statistics import median
 
 import msgspec
 
-from flotilla_cli.history.generations import Generation, Pod, Record, Writer, chapters, is_wish
+from flotilla_cli.history.generations import Generation, Pod, Record, Writer, generations, is_user_write
 from flotilla_cli.history.operations import Operation, operations, waves
 from flotilla_cli.history.steps import (
     WISHED,
@@ -28,7 +28,7 @@ from flotilla_common.control.plan import UPDATES_IN_PLACE
 
 
 class Totals(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """The totals of a chapter.
+    """The totals of a generation.
 
     `seconds` until it was done, or until the last event; those of pods from the first write until the pod is ready
     again.
@@ -47,7 +47,7 @@ class Totals(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class GenerationView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """A chapter as shown. `done` is None while it is not; `writes` has every single one."""
+    """A generation as shown. `done` is None while it is not; `writes` has every single one."""
 
     began: datetime
     generation: int
@@ -55,12 +55,12 @@ class GenerationView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     changes: list[str] = []
     steps: list[Step]
     done: datetime | None = None
-    totals: Totals | None = None  # None for a chapter about one pod
+    totals: Totals | None = None  # None for a generation about one pod
     writes: tuple[Act, ...] = ()
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """All chapters, and notes about the record itself."""
+    """All generations, and notes about the record itself."""
 
     kind: str
     namespace: str
@@ -71,14 +71,14 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 
 def story(record: Record, now: datetime) -> Timeline:
     """Return the history of the object, as far back as it is recorded."""
-    found = chapters(record)
-    whole = bool(found) and found[0].wish is not None and found[0].wish.action == "create"
+    found = generations(record)
+    whole = bool(found) and found[0].user_write is not None and found[0].user_write.action == "create"
     return Timeline(
         kind=record.kind,
         namespace=record.namespace,
         name=record.name,
         notes=[] if whole or record.begins is None else [_begins(record.begins)],
-        chapters=[_told(chapter, record, now) for chapter in found],
+        chapters=[_generation_view(generation, record, now) for generation in found],
     )
 
 
@@ -90,29 +90,29 @@ def _begins(moment: datetime) -> str:
     )
 
 
-def _told(chapter: Generation, record: Record, now: datetime) -> GenerationView:
-    done = done_at(chapter.decisions)
-    until = chapter.until or now
-    changes = _changes(chapter)
-    work = operations(chapter.writes, record.kind, _untouched(record))
+def _generation_view(generation: Generation, record: Record, now: datetime) -> GenerationView:
+    done = done_at(generation.decisions)
+    until = generation.until or now
+    changes = _changes(generation)
+    work = operations(generation.writes, record.kind, _untouched(record))
     steps = [
-        *first_step(chapter.decisions),
+        *first_step(generation.decisions),
         *wave_steps(waves(work)),
-        *map(wait_step, waits(chapter.decisions, done or until)),
-        *refusal_steps(chapter.writes),
-        *use_steps(chapter.uses),
-        *other_steps(chapter.wishes),
-        *end_step(chapter.decisions, done),
+        *map(wait_step, waits(generation.decisions, done or until)),
+        *refusal_steps(generation.writes),
+        *use_steps(generation.uses),
+        *other_steps(generation.user_writes),
+        *end_step(generation.decisions, done),
     ]
     return GenerationView(
-        began=chapter.began,
-        generation=chapter.generation,
-        title=_title(chapter, record.writers),
+        began=generation.began,
+        generation=generation.generation,
+        title=_title(generation, record.writers),
         changes=changes,
         steps=sorted(steps, key=lambda step: step.at),
         done=done,
-        totals=totals(chapter, work, done),
-        writes=chapter.writes,
+        totals=totals(generation, work, done),
+        writes=generation.writes,
     )
 
 
@@ -122,51 +122,51 @@ def _untouched(record: Record) -> Mapping[str, Pod]:
     return {name: pod for name, pod in record.pods.items() if name not in updated}
 
 
-def _title(chapter: Generation, writers: Sequence[Writer]) -> str:
-    wish = chapter.wish
-    if wish is not None and not wish.ok:
-        return f"creation by {who(wish)} rejected"
-    if wish is not None:
-        verb = {"create": "created", "delete": "deleted"}.get(wish.action, "changed")
-        return f"{verb} by {who(wish)}"
+def _title(generation: Generation, writers: Sequence[Writer]) -> str:
+    write = generation.user_write
+    if write is not None and not write.ok:
+        return f"creation by {who(write)} rejected"
+    if write is not None:
+        verb = {"create": "created", "delete": "deleted"}.get(write.action, "changed")
+        return f"{verb} by {who(write)}"
     scaler = next((one for one in writers if one.subresource == "scale"), None)
-    if scaler is not None and [name for name, _, _ in _renumbered(chapter)] == ["replicas"]:
+    if scaler is not None and [name for name, _, _ in _renumbered(generation)] == ["replicas"]:
         return f"scaled with {scaler.manager}, without a webhook call"
-    timed = [(one.at, one) for one in writers if one.at is not None and one.at <= chapter.began]
+    timed = [(one.at, one) for one in writers if one.at is not None and one.at <= generation.began]
     if not timed:
         return "changed, author unknown: the webhook has not recorded it"
     _, newest = max(timed, key=lambda pair: pair[0])
     return f"changed without a webhook call; fields were last written by {newest.manager} ({newest.operation})"
 
 
-def _changes(chapter: Generation) -> list[str]:
+def _changes(generation: Generation) -> list[str]:
     """Return the changes by the webhook's report, or else the numbers of the spec that changed."""
-    if chapter.wish is not None:
-        return changed(chapter.wish) if chapter.wish.ok else [chapter.wish.message]
-    return [f"{name}  {before} → {after}" for name, before, after in _renumbered(chapter)]
+    if generation.user_write is not None:
+        return changed(generation.user_write) if generation.user_write.ok else [generation.user_write.message]
+    return [f"{name}  {before} → {after}" for name, before, after in _renumbered(generation)]
 
 
-def _renumbered(chapter: Generation) -> list[tuple[str, int, int]]:
+def _renumbered(generation: Generation) -> list[tuple[str, int, int]]:
     """Return the numbers of the spec that changed, with both values."""
-    after: Mapping[str, int] = chapter.decisions[0].numbers if chapter.decisions else {}
-    before = chapter.numbers
+    after: Mapping[str, int] = generation.decisions[0].numbers if generation.decisions else {}
+    before = generation.numbers
     both = [name for name in WISHED if name in before and name in after]
     return [(name, before[name], after[name]) for name in both if before[name] != after[name]]
 
 
-def totals(chapter: Generation, work: Sequence[Operation], until: datetime | None) -> Totals:
-    """Sum up the chapter. `until`: when it was done, or None."""
-    until = until or _latest(chapter)
+def totals(generation: Generation, work: Sequence[Operation], until: datetime | None) -> Totals:
+    """Sum up the generation. `until`: when it was done, or None."""
+    until = until or _latest(generation)
     lasting = [one for one in work if one.lasts and one.seconds is not None]
     slowest = max(lasting, key=lambda one: one.seconds or 0, default=None)
     last = max(lasting, key=lambda one: one.ended or one.last, default=None)
-    good = [write for write in chapter.writes if write.ok]
+    good = [write for write in generation.writes if write.ok]
     on_pods = [write for write in good if write.kind == "Pod"]
     return Totals(
-        seconds=round((until - chapter.began).total_seconds(), 3),
+        seconds=round((until - generation.began).total_seconds(), 3),
         writes=len(good),
-        refused=len(chapter.writes) - len(good),
-        decisions=len(chapter.decisions),
+        refused=len(generation.writes) - len(good),
+        decisions=len(generation.decisions),
         pods=len({write.name for write in on_pods}),
         pod_writes=len(on_pods),
         typical_seconds=round(median(one.seconds or 0 for one in lasting), 3) if lasting else None,
@@ -176,13 +176,13 @@ def totals(chapter: Generation, work: Sequence[Operation], until: datetime | Non
     )
 
 
-def _latest(chapter: Generation) -> datetime:
-    moments = [one.at for one in chapter.decisions if one.at] + [write.at for write in chapter.writes]
-    return max(moments, default=chapter.began)
+def _latest(generation: Generation) -> datetime:
+    moments = [one.at for one in generation.decisions if one.at] + [write.at for write in generation.writes]
+    return max(moments, default=generation.began)
 
 
 def pod_story(record: Record) -> Timeline:
-    """Return the history of a pod, as one chapter; without any if nothing is recorded."""
+    """Return the history of a pod, as one generation; without any if nothing is recorded."""
     pod = record.pods.get(record.name, Pod())
     own = {"created": pod.created, "scheduled": pod.scheduled, "Ready": pod.ready}
     steps = [Step(at=at, tone="note", text=f"{what} (to the second)") for what, at in own.items() if at]
@@ -201,7 +201,7 @@ def pod_story(record: Record) -> Timeline:
 def _write(write: Act) -> Step:
     said = f": {write.message}" if write.message else ""
     what = f"{write.action} {write.subresource}".rstrip()
-    if is_wish(write):  # decided by the named object
+    if is_user_write(write):  # decided by the named object
         text = f"{what} by {who(write)}, decided by {write.owner.kind} {write.owner.name} → {write.outcome}{said}"
     else:
         whose = f" for {write.owner.kind} {write.owner.name}" if write.owner.name else ""

@@ -52,7 +52,7 @@ GONE_SECONDS = 120.0
 A namespace takes ten seconds, on a busy apiserver more; finalizers may block it forever.
 """
 
-TOLD_SECONDS = 2.0
+REPORT_SECONDS = 2.0
 """Seconds of waiting after which the user is informed."""
 
 NUDGE_SECONDS = 5.0
@@ -128,14 +128,14 @@ def is_true(live: Json, condition: str) -> bool:
 
 async def gone(api: Api, clock: Clock, document: Json, tell: Tell) -> str:
     """Wait until the object is gone. Return why it is not; empty if it is. Raises ApiError, Unreachable."""
-    began, told = clock.monotonic(), False
+    began, reported = clock.monotonic(), False
     nudge_at = began + NUDGE_SECONDS
     while (live := await get(api, place_of(document))) is not None:
         waited = clock.monotonic() - began
         if waited > GONE_SECONDS:
             return holds_up(live)
-        if waited > TOLD_SECONDS and not told:
-            told = True
+        if waited > REPORT_SECONDS and not reported:
+            reported = True
             tell(f"waiting until {title(document)} is gone: {holds_up(live)}")
         if document["kind"] == CRD.kind and clock.monotonic() >= nudge_at:
             nudge_at = clock.monotonic() + NUDGE_SECONDS

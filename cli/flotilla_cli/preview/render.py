@@ -80,8 +80,8 @@ def _details(step: Step) -> str:
 
     The planner's own text is added where the step does not say everything: that of claims names each pod.
     """
-    told = step.kind == CLAIM.kind or (step.kind == POD.kind and step.do != "delete")
-    details = [_changes(step.changes), step.why, "" if told else step.cause]
+    is_complete = step.kind == CLAIM.kind or (step.kind == POD.kind and step.do != "delete")
+    details = [_changes(step.changes), step.why, "" if is_complete else step.cause]
     return "; ".join(filter(None, [*details, f"REFUSED: {step.refused}" if step.refused else ""]))
 
 
@@ -123,8 +123,8 @@ def _names(names: Sequence[str], everything: bool) -> str:
 
 
 def _changes(changes: Sequence[Change]) -> str:
-    told = (f"{one.what} {_values(one.before, one.after)}" if one.before or one.after else one.what for one in changes)
-    return ", ".join(told)
+    texts = (f"{one.what} {_values(one.before, one.after)}" if one.before or one.after else one.what for one in changes)
+    return ", ".join(texts)
 
 
 def _values(before: object, after: object) -> str:

@@ -142,13 +142,13 @@ class LiveView:
         """Read the context of a few pods that do not serve; parts that may not be read are left out."""
         if POD not in self._dependents:
             return
-        surveyor, now = PodContextReader(self._api), self._clock.now()
-        self._basis = Around(now=now, silent=await surveyor.silent_nodes(now))
+        reader, now = PodContextReader(self._api), self._clock.now()
+        self._basis = Around(now=now, silent=await reader.silent_nodes(now))
         looked: list[tuple[Pod, Around]] = []
         for kind, workload in self._workloads(self._kind, self._raw):
             basis = workload.around(self._basis)
             looked += [(pod, basis) for pod in worth_a_look(self._pods(kind, workload), basis)]
-        arounds = await asyncio.gather(*(surveyor.around(pod, basis) for pod, basis in looked))
+        arounds = await asyncio.gather(*(reader.around(pod, basis) for pod, basis in looked))
         self._arounds = {pod.metadata.name: around for (pod, _), around in zip(looked, arounds, strict=True)}
 
     def _reflector(self, resource: Resource, sink: Sink, name: str = "") -> Reflector:

@@ -100,7 +100,7 @@ def card(kind: KindView, raw: bytes, why: Why | None, children: Sequence[SetView
         created=meta.creation_timestamp,
         deleting=meta.deletion_timestamp is not None,
         headline=summary.headline,
-        waiting_for=why.told if why is not None and why.uid == meta.uid else (),
+        waiting_for=why.sentences if why is not None and why.uid == meta.uid else (),
         columns=summary.columns,
         rows=tuple(summary.rows),
         children=tuple(children) if kind.children else msgspec.UNSET,
@@ -118,7 +118,7 @@ def view(
     meta = workload.metadata
     fresh = why if why is not None and why.generation >= meta.generation else None
     known = [(facts.pod.metadata.name, cause) for facts in pods if (cause := facts.cause) is not None]
-    told = fresh.told_besides({cause.code for _, cause in known}) if fresh else ()
+    sentences = fresh.sentences_except({cause.code for _, cause in known}) if fresh else ()
     shown = _group(workload, pods, revisions)
     return SetView(
         kind=workload.kind,
@@ -132,8 +132,8 @@ def view(
         numbers=workload.numbers,
         details=workload.details,
         causes=tuple(group.sentence for group in grouped(known)),
-        waiting_for=told or tuple(reason.sentence for reason in waits_for(workload)),
-        told_by="bus" if told else "status",
+        waiting_for=sentences or tuple(reason.sentence for reason in waits_for(workload)),
+        told_by="bus" if sentences else "status",
         revisions=shown,
         older_revisions=len(revisions) - sum(any(one.name == it.metadata.name for one in shown) for it in revisions),
         children=tuple(children) or msgspec.UNSET,

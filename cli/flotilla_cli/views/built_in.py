@@ -94,18 +94,18 @@ def reading(kind: str, owners: Owners = itself) -> Callable[[Api, bytes, datetim
     """Return a function that reads the pods of such a workload, and why there are not more of them."""
 
     async def related(api: Api, raw: bytes, now: datetime) -> Related:
-        workload, surveyor = BuiltIn.of(raw), PodContextReader(api)
+        workload, reader = BuiltIn.of(raw), PodContextReader(api)
         uids = await owners(api, workload)
         query = PodQuery(
             selector=workload.spec.selector,
             keep=lambda pod: any(owner.uid in uids for owner in pod.metadata.owner_references),
         )
         pods = await pods_of(api, query, workload.metadata)
-        told = list(_failures(kind, workload))
-        if not told and len(pods) < workload.spec.replicas:
-            told = await _refusal(kind, workload, surveyor)
+        troubles = list(_failures(kind, workload))
+        if not troubles and len(pods) < workload.spec.replicas:
+            troubles = await _refusal(kind, workload, reader)
         basis = Around(now=now, min_ready_seconds=workload.spec.min_ready_seconds)
-        return Related(pods=pods, troubles=told, basis=basis, denied=frozenset(surveyor.denied))
+        return Related(pods=pods, troubles=troubles, basis=basis, denied=frozenset(reader.denied))
 
     return related
 
@@ -116,8 +116,8 @@ def _failures(kind: str, workload: BuiltIn) -> Iterator[Group]:
             yield _cannot_create(kind, workload, one.reason, one.message)
 
 
-async def _refusal(kind: str, workload: BuiltIn, surveyor: PodContextReader) -> Sequence[Group]:
-    refusal = await surveyor.refusal(workload.metadata)
+async def _refusal(kind: str, workload: BuiltIn, reader: PodContextReader) -> Sequence[Group]:
+    refusal = await reader.refusal(workload.metadata)
     return [_cannot_create(kind, workload, refusal.reason, refusal.message)] if refusal is not None else []
 
 
@@ -179,10 +179,10 @@ async def _job_related(api: Api, raw: bytes, now: datetime) -> Related:
     chosen = LabelSelector(match_labels={_JOB_LABEL: job.metadata.uid})
     query = PodQuery(selector=chosen, keep=lambda pod: controls(job.metadata, pod.metadata))
     pods = await pods_of(api, query, job.metadata)
-    troubles, surveyor = list(_job_failures(job)), PodContextReader(api)
+    troubles, reader = list(_job_failures(job)), PodContextReader(api)
     if not pods and not any(one.type in _JOB_ENDED and one.status == "True" for one in job.status.conditions):
-        troubles += await _job_refusal(surveyor, job.metadata)
-    return Related(pods=pods, troubles=troubles, basis=Around(now=now), denied=frozenset(surveyor.denied))
+        troubles += await _job_refusal(reader, job.metadata)
+    return Related(pods=pods, troubles=troubles, basis=Around(now=now), denied=frozenset(reader.denied))
 
 
 def _job_failures(job: Job) -> Iterator[Group]:
@@ -192,9 +192,9 @@ def _job_failures(job: Job) -> Iterator[Group]:
             yield Group(Cause(code=one.reason or one.type, message=text), (job.metadata.name,))
 
 
-async def _job_refusal(surveyor: PodContextReader, meta: ObjectMeta) -> list[Group]:
+async def _job_refusal(reader: PodContextReader, meta: ObjectMeta) -> list[Group]:
     """Find in its events why its controller creates no pods."""
-    newest = await surveyor.refusal(meta)
+    newest = await reader.refusal(meta)
     if newest is None:
         return []
     text = f"the Job has no pods: {bare(newest.message)}"

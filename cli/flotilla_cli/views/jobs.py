@@ -67,8 +67,8 @@ def broadcast_job(raw: bytes) -> Summary:
 def _headline(status: BroadcastJobStatus) -> str:
     if not status.phase:
         return "not reconciled yet"
-    told = next((one.message for one in status.conditions if one.type == status.verdict), "")
-    return f"{status.phase}: {told or f'{status.succeeded} of {status.desired} nodes are done'}"
+    message = next((one.message for one in status.conditions if one.type == status.verdict), "")
+    return f"{status.phase}: {message or f'{status.succeeded} of {status.desired} nodes are done'}"
 
 
 def _pods(raw: bytes) -> PodQuery | None:

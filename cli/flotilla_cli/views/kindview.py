@@ -81,7 +81,7 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     has_new_owner: bool  # its owner is created by the apply, or later
 
 
-class ToldBy(msgspec.Struct, frozen=True, kw_only=True):
+class ReasonSource(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster-scoped object of another kind, whose plans may have reasons about this one."""
 
     resource: Resource
@@ -133,7 +133,9 @@ class KindView(msgspec.Struct, frozen=True, kw_only=True):
     related: Callable[[Api, bytes, datetime], Awaitable[Related]] | None = None  # instead of `pods` and `coverage`
     about_pod: Callable[[PodQuestion], Awaitable[Sequence[str]]] | None = None  # lines of `explain pod`
     remarks: Callable[[Api, bytes], Awaitable[Sequence[str]]] | None = None  # lines about the object
-    told_by: Callable[[Api, bytes], Awaitable[Sequence[ToldBy]]] | None = None  # whose reasons may be about the object
+    reason_sources: Callable[[Api, bytes], Awaitable[Sequence[ReasonSource]]] | None = (
+        None  # whose reasons may be about the object
+    )
 
     # flotilla plan
     update_policy: UpdatePolicy = UpdatePolicy()

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.views.kindview import KindView, PodQuery, PodQuestion, Related, StepChange, Summary, ToldBy
+from flotilla_cli.views.kindview import KindView, PodQuery, PodQuestion, ReasonSource, Related, StepChange, Summary
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.errors import ApiError, found_or_none
 from flotilla_common.api.jsontext import read_json
@@ -82,14 +82,14 @@ async def _remarks(api: Api, raw: bytes) -> Sequence[str]:
     return [*sorted(lines)[:MOST_PODS], *more]
 
 
-async def _told_by(api: Api, raw: bytes) -> Sequence[ToldBy]:
+async def _reason_sources(api: Api, raw: bytes) -> Sequence[ReasonSource]:
     """Return the NodePodProbes with its probes: their plans write the results to pods."""
     meta = metadata_of(raw)
-    nodes: list[ToldBy] = []
+    nodes: list[ReasonSource] = []
     for found in await _node_pod_probes(api):
         pods = (pod for pod in found.spec.pod_probes if pod.namespace == meta.namespace)
         mine = frozenset(f"{pod.namespace}/{pod.name}" for pod in pods if _is_probed_by(pod, meta.name))
-        nodes += [ToldBy(resource=NODE_POD_PROBE, name=found.metadata.name, objects=mine)] if mine else []
+        nodes += [ReasonSource(resource=NODE_POD_PROBE, name=found.metadata.name, objects=mine)] if mine else []
     return nodes
 
 
@@ -115,7 +115,7 @@ async def _node_pod_probes(api: Api) -> Sequence[NodePodProbe]:
 def _lines(found: NodePodProbe) -> Iterator[tuple[PodProbe, str]]:
     for pod in found.spec.pod_probes:
         for probe in pod.probes:
-            yield pod, _said(probe.name, told(probe.name, found.results_of(pod.uid)))
+            yield pod, _said(probe.name, last_result(probe.name, found.results_of(pod.uid)))
 
 
 def _said(name: str, result: tuple[str, str, str]) -> str:
@@ -144,7 +144,12 @@ def node_pod_probe(raw: bytes) -> Summary:
     found = msgspec.json.decode(raw, type=NodePodProbe)
     pods = found.spec.pod_probes
     rows = [
-        (f"{pod.namespace}/{pod.name}", probe.name, probe.container_name, *told(probe.name, found.results_of(pod.uid)))
+        (
+            f"{pod.namespace}/{pod.name}",
+            probe.name,
+            probe.container_name,
+            *last_result(probe.name, found.results_of(pod.uid)),
+        )
         for pod in pods
         for probe in pod.probes
     ]
@@ -152,7 +157,7 @@ def node_pod_probe(raw: bytes) -> Summary:
     return Summary(headline, ("POD", "PROBE", "CONTAINER", "STATE", "SINCE", "MESSAGE"), rows)
 
 
-def told(name: str, results: Sequence[ProbeState]) -> tuple[str, str, str]:
+def last_result(name: str, results: Sequence[ProbeState]) -> tuple[str, str, str]:
     """Return state, time and message of a probe's last result, as they are shown."""
     result = next((one for one in results if one.name == name), None)
     if result is None:
@@ -201,7 +206,7 @@ VIEWS = (
         summary=pod_probe_marker,
         pods=_pods,
         remarks=_remarks,
-        told_by=_told_by,
+        reason_sources=_reason_sources,
         about_pod=_about_pod,
         carried_out_by=(NODE_POD_PROBE,),
     ),

@@ -51,7 +51,7 @@ class Made(msgspec.Struct, frozen=True):
     """A layer, and Debian's packages in it."""
 
     layer: Layer
-    base: list[Package] = []
+    packages: list[Package] = []
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -123,7 +123,7 @@ def _layers(say: Say, *, refresh: bool, dev: bool) -> list[Made]:
     with tempfile.TemporaryDirectory(prefix="flotilla-image-") as name:
         scratch = Path(name)
         common = recipe(tree, oci, base)
-        named = cache_key(common, recipe(base), machine().encode())
+        named = cache_key(common, machine().encode())
         lowest = cached(BASE, named, partial(_base, scratch, say), refresh=refresh)
         requirements = python_packages.locked()
         lower = (common, recipe(python_packages), lowest.layer.content.encode(), requirements.encode())

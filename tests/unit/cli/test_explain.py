@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from flotilla_cli.commands.explain import document, explain, render
 from flotilla_cli.diagnosis.diagnose import Diagnosis, Record
 from flotilla_cli.diagnosis.missing_pods import MissingPods
-from flotilla_cli.diagnosis.summary import Verdict, Word
+from flotilla_cli.diagnosis.summary import Verdict, VerdictKind
 from flotilla_cli.output import plain
 from flotilla_cli.published import Why, decoded
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
@@ -63,7 +63,7 @@ META = ObjectMeta(name="web", namespace="shop", uid="u", generation=3)
 IMAGE = Reason(
     State.STUCK, "ErrImagePull", "web-3, web-5: image shop:2 cannot be pulled", ("web-3", "web-5"), symptom=True
 )
-STUCK = Verdict(word=Word.STUCK, sentence=IMAGE.message, causes=(IMAGE,))
+STUCK = Verdict(kind=VerdictKind.STUCK, sentence=IMAGE.message, causes=(IMAGE,))
 
 
 def diagnosis(record: dict[str, Any] | None, *parts: dict[str, Any], **more: Any) -> Diagnosis:
@@ -92,7 +92,7 @@ def test_the_parts_that_it_waits_for_say_why():
 
 def test_record_without_reasons():
     record = RECORD | {"reasons": [], "errors": [], "numbers": {}, "wakeAt": None, "actions": {}}
-    done = Verdict(word=Word.DONE, sentence="nothing to wait for")
+    done = Verdict(kind=VerdictKind.DONE, sentence="nothing to wait for")
     assert shown(diagnosis(record, verdict=done)) == [
         "done: nothing to wait for",
         "CloneSet shop/web  generation 3, planned 30s ago by cloneset/a1b2c3d4e5",

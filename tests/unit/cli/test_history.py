@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flotilla_cli.history.gather import writers_of
-from flotilla_cli.history.generations import Pod, Record, Writer, is_wish
+from flotilla_cli.history.generations import Pod, Record, Writer, is_user_write
 from flotilla_cli.history.operations import Operation, operations, waves
 from flotilla_cli.history.render import LINES, render
 from flotilla_cli.history.timeline import GenerationView, Timeline, pod_story, story
@@ -39,13 +39,13 @@ def recorded() -> Record:
         namespace="default",
         name="six",
         begins=acts[0].at,
-        wishes=tuple(filter(is_wish, acts)),
+        user_writes=tuple(filter(is_user_write, acts)),
         decisions=tuple(msgspec.convert(body, Why) for body in bodies["dec"]),
-        writes=tuple(sorted((act for act in acts if not is_wish(act)), key=lambda act: act.at)),
+        writes=tuple(sorted((act for act in acts if not is_user_write(act)), key=lambda act: act.at)),
     )
 
 
-def wish(seconds: float, generation: int = 2, action: str = "update", **more: Any) -> Act:
+def user_write(seconds: float, generation: int = 2, action: str = "update", **more: Any) -> Act:
     told = {"user": "jane", "manager": "kubectl", "uid": "u", "outcome": "Ok"} | more
     if action == "update":
         told = {"changes": ({"path": "spec.replicas", "from": 1, "to": 2},)} | told
@@ -82,8 +82,8 @@ def told(*parts: Act | Why, pods: dict[str, Pod] | None = None, **more: Any) -> 
         kind="CloneSet",
         namespace="default",
         name="web",
-        wishes=tuple(filter(is_wish, acts)),
-        writes=tuple(act for act in acts if not is_wish(act)),
+        user_writes=tuple(filter(is_user_write, acts)),
+        writes=tuple(act for act in acts if not is_user_write(act)),
         decisions=tuple(part for part in parts if isinstance(part, Why)),
         pods=pods or {},
         **more,
@@ -119,7 +119,7 @@ def test_fifty_pods_fit_on_one_screen() -> None:
     waits = [
         decision(pod * 0.1, f"waiting WaitingForMaxUnavailable: used by web-{pod}", replicas=50) for pod in range(50)
     ]
-    found = told(wish(-1), *waits, *writes, decision(9, "done Complete: all done"))
+    found = told(user_write(-1), *waits, *writes, decision(9, "done Complete: all done"))
     shown = plain(render(found, everything=False)).splitlines()
     assert len(shown) <= 24
     assert any("50 of 50" in line for line in shown)
@@ -130,7 +130,7 @@ def test_fifty_pods_fit_on_one_screen() -> None:
 
 def test_waves_are_made_of_what_one_pass_began() -> None:
     writes = [act for wave in range(3) for pod in range(2) for act in in_place(wave * 5, f"w{wave}-{pod}", f"t{wave}")]
-    (chapter,) = told(wish(-1), *writes).chapters
+    (chapter,) = told(user_write(-1), *writes).chapters
     assert lines(chapter) == [
         f"in-place update to web-2: w{wave}-0, w{wave}-1 (2 pods, {2 * wave + 2} of 6); done after 1.0 s"
         for wave in range(3)
@@ -139,23 +139,23 @@ def test_waves_are_made_of_what_one_pass_began() -> None:
 
 def test_a_pod_that_is_not_ready_again_is_named_by_its_wave() -> None:
     started = list(in_place(0, "web-1"))[:2]
-    (chapter,) = told(wish(-1), *started, *in_place(0, "web-2")).chapters
+    (chapter,) = told(user_write(-1), *started, *in_place(0, "web-2")).chapters
     assert lines(chapter) == ["in-place update to web-2: web-1, web-2 (2 pods); done after 1.0 s, 1 not yet"]
-    (alone,) = told(wish(-1), *started).chapters
+    (alone,) = told(user_write(-1), *started).chapters
     assert lines(alone) == ["in-place update to web-2: web-1; not done yet"]
 
 
 def test_a_created_pod_is_ready_when_it_says_so_unless_it_was_updated_since() -> None:
     pods = {"a": Pod(ready=at(7)), "b": Pod(ready=at(50)), "c": Pod()}
     made = [write(1, name) for name in ("a", "b", "c", "d")]
-    (chapter,) = told(wish(0), *made, *in_place(40, "b"), pods=pods).chapters
+    (chapter,) = told(user_write(0), *made, *in_place(40, "b"), pods=pods).chapters
     assert "scale up: a, b, c, d (4 pods); ready after 6.0 s, 1 not yet" in lines(chapter)
 
 
 def test_a_reason_that_comes_and_goes_is_one_wait() -> None:
     hook = "held WaitingForHook: a hook holds web-1"
     (chapter,) = told(
-        wish(0), decision(1, hook), decision(4, "progressing Updating: 1 pod"), decision(5, hook)
+        user_write(0), decision(1, hook), decision(4, "progressing Updating: 1 pod"), decision(5, hook)
     ).chapters
     assert "a hook holds web-1  [WaitingForHook, 98.0 s in 2 parts]" in lines(chapter)
     assert lines(chapter)[-1] == "not done: a hook holds web-1"
@@ -164,7 +164,7 @@ def test_a_reason_that_comes_and_goes_is_one_wait() -> None:
 
 def test_reasons_of_one_code_are_told_apart_by_their_place() -> None:
     both = ("waiting WaitingForPod: web-1", "waiting WaitingForPod: web-2")
-    (chapter,) = told(wish(0), decision(1, *both), decision(51, "waiting WaitingForPod: web-2")).chapters
+    (chapter,) = told(user_write(0), decision(1, *both), decision(51, "waiting WaitingForPod: web-2")).chapters
     assert [text for text in lines(chapter) if "[" in text] == [
         "waiting: web-2  [WaitingForPod, 99.0 s]",
         "waiting: web-2  [WaitingForPod, 50.0 s]",
@@ -173,14 +173,14 @@ def test_reasons_of_one_code_are_told_apart_by_their_place() -> None:
 
 def test_notes_are_no_waits_and_keep_nothing_from_being_done() -> None:
     note, work = "note NodesExcluded: 1 node", "progressing Creating: 2 pods"
-    (chapter,) = told(wish(0), decision(1, note, work), decision(5, note, "done AllNodesDone: 2 of 2")).chapters
+    (chapter,) = told(user_write(0), decision(1, note, work), decision(5, note, "done AllNodesDone: 2 of 2")).chapters
     assert chapter.done == at(5)
     assert lines(chapter) == ["decided: 2 pods", "1 node; 2 of 2"]
 
 
 def test_what_failed_is_told_once_with_its_number_and_text() -> None:
     refused = [write(n, f"web-{n}", outcome="Denied", message=f"pods web-{n}: exceeded quota: small") for n in range(3)]
-    (chapter,) = told(wish(0), *refused, decision(4, errors=("exceeded quota",))).chapters
+    (chapter,) = told(user_write(0), *refused, decision(4, errors=("exceeded quota",))).chapters
     text = lines(chapter)
     assert "3 times Denied: create Pod web-0, web-1, web-2: pods web-2: exceeded quota: small" in text
     assert any("exceeded quota  [failed scale, " in line for line in text)
@@ -191,12 +191,12 @@ def test_what_failed_is_told_once_with_its_number_and_text() -> None:
 def test_each_change_of_the_spec_is_a_chapter_and_a_retry_is_none() -> None:
     label = ({"path": "metadata.labels.a", "from": "1", "to": "2"},)
     found = told(
-        wish(0, 1, "create"),
-        wish(10),
-        wish(10.1),
-        wish(12, changes=label),
-        wish(20, 3, user="hpa"),
-        wish(30, 0, "delete"),
+        user_write(0, 1, "create"),
+        user_write(10),
+        user_write(10.1),
+        user_write(12, changes=label),
+        user_write(20, 3, user="hpa"),
+        user_write(30, 0, "delete"),
         decision(11),
         decision(21, generation=3),
     )
@@ -232,14 +232,14 @@ def test_who_owns_fields_is_read_from_the_live_object() -> None:
     assert [(one.manager, one.at) for one in found] == [("kubectl", None), ("helm", START)]
 
 
-@pytest.mark.parametrize(("first", "noted"), [(wish(0, 1, "create"), False), (wish(0), True)])
+@pytest.mark.parametrize(("first", "noted"), [(user_write(0, 1, "create"), False), (user_write(0), True)])
 def test_it_is_said_that_the_record_may_begin_later_than_the_object(first: Act, noted: bool) -> None:
     assert bool(told(first, begins=at(-5)).notes) is noted
 
 
 def test_of_very_many_steps_the_middle_is_left_out() -> None:
     refused = [write(n, f"web-{n}", outcome="Denied", message=f"reason {n}") for n in range(2 * LINES)]
-    shown = plain(render(told(wish(0), *refused), everything=False))
+    shown = plain(render(told(user_write(0), *refused), everything=False))
     assert f"… {LINES} more steps (--all)" in shown
 
 
@@ -268,7 +268,7 @@ BUDGET = Owner("PodUnavailableBudget", "default", "web")
 def use(seconds: float, name: str, refusal: str = "", action: str = "delete") -> Act:
     """Return a request concerning a pod, which the budget decides."""
     more = {"outcome": "Denied" if refusal else "Ok", "message": refusal, "owner": BUDGET}
-    return wish(seconds, 0, action, kind="Pod", name=name, manager="", **more)
+    return user_write(seconds, 0, action, kind="Pod", name=name, manager="", **more)
 
 
 def test_who_used_a_budget_and_who_was_refused() -> None:
@@ -277,7 +277,7 @@ def test_who_used_a_budget_and_who_was_refused() -> None:
         kind="PodUnavailableBudget",
         namespace="default",
         name="web",
-        wishes=(wish(0, 1, "create"),),
+        user_writes=(user_write(0, 1, "create"),),
         uses=(use(1, "web-1"), use(1.1, "web-2"), use(2, "web-3", "none is left"), taken, use(60, "web-4")),
     )
     (chapter,) = story(record, at(100)).chapters
@@ -303,8 +303,8 @@ def test_a_story_is_one_json_document() -> None:
 
 
 def test_a_creation_that_was_refused_is_a_chapter_of_its_own() -> None:
-    refused = wish(0, 1, "create", outcome="Denied", message="spec.selector: Required value", uid="")
-    again = told(refused, wish(5, 1, "create"), decision(6, "done Complete: done", generation=1))
+    refused = user_write(0, 1, "create", outcome="Denied", message="spec.selector: Required value", uid="")
+    again = told(refused, user_write(5, 1, "create"), decision(6, "done Complete: done", generation=1))
     first, second = again.chapters
     assert (first.title, first.changes) == ("creation by jane with kubectl rejected", ["spec.selector: Required value"])
     assert (first.done, second.done) == (None, at(6))
@@ -312,7 +312,7 @@ def test_a_creation_that_was_refused_is_a_chapter_of_its_own() -> None:
 
 
 def test_a_change_that_the_webhook_was_asked_about_twice_is_told_once() -> None:
-    (chapter,) = told(wish(0), wish(0.03), decision(0.1, "done Complete: 2 of 2 pods updated")).chapters
+    (chapter,) = told(user_write(0), user_write(0.03), decision(0.1, "done Complete: 2 of 2 pods updated")).chapters
     assert chapter.title == "changed by jane with kubectl"
     assert not any("changed by" in text for text in lines(chapter))
 
@@ -355,5 +355,5 @@ def test_an_update_after_a_grace_period_and_in_batches_is_one_operation() -> Non
 
 def test_records_of_earlier_releases_have_no_intents() -> None:
     old = [msgspec.structs.replace(act, intent="", revision="") for act in in_place(0, "web-1")]
-    (chapter,) = told(wish(-1), *old, write(5, "web-2", intent="")).chapters
+    (chapter,) = told(user_write(-1), *old, write(5, "web-2", intent="")).chapters
     assert lines(chapter) == ["in-place update to web-2: web-1", "scale up: web-2"]

@@ -57,9 +57,9 @@ def event(reason: str, message: str, at: float = 10) -> Json:
 
 async def sentences(api: FakeApi, *pods: Pod) -> tuple[list[str], list[str], set[str]]:
     """Return the sentences (of pods that do not serve, of pods at risk, of missing rights)."""
-    surveyor = PodContextReader(cast("Api", api))
-    found = await find(pods, around(), surveyor)
-    return [one.sentence for one in found.groups], [one.sentence for one in found.unstable], surveyor.denied
+    reader = PodContextReader(cast("Api", api))
+    found = await find(pods, around(), reader)
+    return [one.sentence for one in found.groups], [one.sentence for one in found.unstable], reader.denied
 
 
 def named(name: str, *statuses: Json) -> Pod:
@@ -108,6 +108,6 @@ async def test_a_pod_that_serves_may_be_unstable() -> None:
 
 @pytest.mark.parametrize(("denies", "silent"), [((), {"n2"}), (("leases",), set[str]())])
 async def test_kubelets_that_let_their_lease_run_out(denies: tuple[str, ...], silent: set[str]) -> None:
-    surveyor = PodContextReader(cast("Api", FakeApi(denies=denies)))
-    assert set(await surveyor.silent_nodes(NOW)) == silent
-    assert bool(surveyor.denied) == bool(denies)
+    reader = PodContextReader(cast("Api", FakeApi(denies=denies)))
+    assert set(await reader.silent_nodes(NOW)) == silent
+    assert bool(reader.denied) == bool(denies)

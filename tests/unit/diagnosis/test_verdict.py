@@ -7,7 +7,7 @@ import pytest
 
 from flotilla_cli.diagnosis.planning import Planning, planning_of
 from flotilla_cli.diagnosis.pods import Findings
-from flotilla_cli.diagnosis.summary import Word, verdict
+from flotilla_cli.diagnosis.summary import VerdictKind, verdict
 from flotilla_cli.published import Why
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.control.leases import Lease
@@ -46,43 +46,57 @@ PULL = Reason(State.STUCK, "ErrImagePull", "web-9: no image", symptom=True)
 FOUND = Findings([MOVING], codes=frozenset({"ErrImagePull"}))
 
 ROWS = [
-    ("pods", why(BUDGET), Findings([STUCK, MOVING]), ALIVE, Word.STUCK, "web-1: no image"),
-    ("refusal", why(BUDGET, QUOTA), Findings([STUCK]), ALIVE, Word.STUCK, QUOTA.message),
-    ("paused and broken", why(PAUSED), Findings([STUCK]), ALIVE, Word.STUCK, "web-1: no image"),
-    ("paused", why(PAUSED), Findings(), ALIVE, Word.ON_HOLD, PAUSED.message),
-    ("under way", why(BUDGET), Findings([MOVING]), ALIVE, Word.WAITING, "web-2: is being created"),
-    ("limit", why(BUDGET), Findings(), ALIVE, Word.WAITING, "maxUnavailable 1 is used by web-1"),
-    ("no room", why(NO_ROOM, CREATING), Findings(), ALIVE, Word.STUCK, NO_ROOM.message),
-    ("no room, and pods", why(NO_ROOM), Findings([STUCK]), ALIVE, Word.STUCK, "web-1: no image"),
-    ("no room, and a refusal", why(NO_ROOM, QUOTA), Findings(), ALIVE, Word.STUCK, QUOTA.message),
-    ("an unknown code", why(BUDGET, NOBODY_LISTED), Findings([STUCK]), ALIVE, Word.STUCK, NOBODY_LISTED.message),
-    ("pods as the service found them", why(PULL, BUDGET), Findings(), ALIVE, Word.STUCK, PULL.message),
-    ("pods found out better", why(PULL, BUDGET), FOUND, ALIVE, Word.WAITING, "web-2: is being created"),
-    ("at work", why(CREATING, BUDGET), Findings(), ALIVE, Word.PROGRESSING, CREATING.message),
-    ("waiting before work", why(BUDGET, CREATING), Findings(), ALIVE, Word.WAITING, BUDGET.message),
-    ("no agent", why(NO_AGENT), Findings(), ALIVE, Word.STUCK, "no node agent has answered"),
-    ("complete", why(COMPLETE), Findings(), ALIVE, Word.DONE, COMPLETE.message),
-    ("nodes aside", why(EXCLUDED, MISSCHEDULED, COMPLETE), Findings(), ALIVE, Word.DONE, COMPLETE.message),
-    ("nodes aside, under way", why(EXCLUDED, BUDGET), Findings(), ALIVE, Word.WAITING, "maxUnavailable 1 is used"),
-    ("nodes held back", why(HELD_BACK, EXCLUDED), Findings(), ALIVE, Word.ON_HOLD, HELD_BACK.message),
-    ("a run to come", why(NEXT_RUN), Findings(), ALIVE, Word.WAITING, "the next run is due"),
-    ("a run that broke", why(NEXT_RUN), Findings([STUCK]), ALIVE, Word.STUCK, "web-1: no image"),
-    ("unstable", why(COMPLETE), Findings((), [STUCK]), ALIVE, Word.UNSTABLE, "web-1: no image"),
-    ("service down", why(COMPLETE), Findings(), DOWN, Word.STUCK, "no cloneset service holds the lease"),
-    ("pods, and service down", why(COMPLETE), Findings([STUCK]), DOWN, Word.STUCK, "web-1: no image"),
-    ("not planned, and down", why(BUDGET), Findings([STUCK]), BOTH, Word.STUCK, "no cloneset service holds the lease"),
-    ("not planned yet", why(COMPLETE), Findings(), BEHIND, Word.WAITING, "generation 7 is not planned yet"),
-    ("an earlier namesake", why(QUOTA, uid="other"), Findings(), ALIVE, Word.DONE, "nothing to wait for"),
-    ("no record", None, Findings(), ALIVE, Word.DONE, "nothing to wait for"),
+    ("pods", why(BUDGET), Findings([STUCK, MOVING]), ALIVE, VerdictKind.STUCK, "web-1: no image"),
+    ("refusal", why(BUDGET, QUOTA), Findings([STUCK]), ALIVE, VerdictKind.STUCK, QUOTA.message),
+    ("paused and broken", why(PAUSED), Findings([STUCK]), ALIVE, VerdictKind.STUCK, "web-1: no image"),
+    ("paused", why(PAUSED), Findings(), ALIVE, VerdictKind.ON_HOLD, PAUSED.message),
+    ("under way", why(BUDGET), Findings([MOVING]), ALIVE, VerdictKind.WAITING, "web-2: is being created"),
+    ("limit", why(BUDGET), Findings(), ALIVE, VerdictKind.WAITING, "maxUnavailable 1 is used by web-1"),
+    ("no room", why(NO_ROOM, CREATING), Findings(), ALIVE, VerdictKind.STUCK, NO_ROOM.message),
+    ("no room, and pods", why(NO_ROOM), Findings([STUCK]), ALIVE, VerdictKind.STUCK, "web-1: no image"),
+    ("no room, and a refusal", why(NO_ROOM, QUOTA), Findings(), ALIVE, VerdictKind.STUCK, QUOTA.message),
+    ("an unknown code", why(BUDGET, NOBODY_LISTED), Findings([STUCK]), ALIVE, VerdictKind.STUCK, NOBODY_LISTED.message),
+    ("pods as the service found them", why(PULL, BUDGET), Findings(), ALIVE, VerdictKind.STUCK, PULL.message),
+    ("pods found out better", why(PULL, BUDGET), FOUND, ALIVE, VerdictKind.WAITING, "web-2: is being created"),
+    ("at work", why(CREATING, BUDGET), Findings(), ALIVE, VerdictKind.PROGRESSING, CREATING.message),
+    ("waiting before work", why(BUDGET, CREATING), Findings(), ALIVE, VerdictKind.WAITING, BUDGET.message),
+    ("no agent", why(NO_AGENT), Findings(), ALIVE, VerdictKind.STUCK, "no node agent has answered"),
+    ("complete", why(COMPLETE), Findings(), ALIVE, VerdictKind.DONE, COMPLETE.message),
+    ("nodes aside", why(EXCLUDED, MISSCHEDULED, COMPLETE), Findings(), ALIVE, VerdictKind.DONE, COMPLETE.message),
+    (
+        "nodes aside, under way",
+        why(EXCLUDED, BUDGET),
+        Findings(),
+        ALIVE,
+        VerdictKind.WAITING,
+        "maxUnavailable 1 is used",
+    ),
+    ("nodes held back", why(HELD_BACK, EXCLUDED), Findings(), ALIVE, VerdictKind.ON_HOLD, HELD_BACK.message),
+    ("a run to come", why(NEXT_RUN), Findings(), ALIVE, VerdictKind.WAITING, "the next run is due"),
+    ("a run that broke", why(NEXT_RUN), Findings([STUCK]), ALIVE, VerdictKind.STUCK, "web-1: no image"),
+    ("unstable", why(COMPLETE), Findings((), [STUCK]), ALIVE, VerdictKind.UNSTABLE, "web-1: no image"),
+    ("service down", why(COMPLETE), Findings(), DOWN, VerdictKind.STUCK, "no cloneset service holds the lease"),
+    ("pods, and service down", why(COMPLETE), Findings([STUCK]), DOWN, VerdictKind.STUCK, "web-1: no image"),
+    (
+        "not planned, and down",
+        why(BUDGET),
+        Findings([STUCK]),
+        BOTH,
+        VerdictKind.STUCK,
+        "no cloneset service holds the lease",
+    ),
+    ("not planned yet", why(COMPLETE), Findings(), BEHIND, VerdictKind.WAITING, "generation 7 is not planned yet"),
+    ("an earlier namesake", why(QUOTA, uid="other"), Findings(), ALIVE, VerdictKind.DONE, "nothing to wait for"),
+    ("no record", None, Findings(), ALIVE, VerdictKind.DONE, "nothing to wait for"),
 ]
 
 
 @pytest.mark.parametrize(
     ("record", "findings", "planning", "word", "sentence"), [pytest.param(*row[1:], id=row[0]) for row in ROWS]
 )
-def test_verdict(record: Why | None, findings: Findings, planning: Planning, word: Word, sentence: str) -> None:
+def test_verdict(record: Why | None, findings: Findings, planning: Planning, word: VerdictKind, sentence: str) -> None:
     found = verdict(META, record, findings, planning)
-    assert found.word is word
+    assert found.kind is word
     assert found.sentence.startswith(sentence)
 
 
@@ -91,13 +105,13 @@ def test_a_part_that_is_stuck_says_why_the_whole_is() -> None:
     found = verdict(META, why(BUDGET, NO_ROOM), Findings(), ALIVE, parts=[part])
     assert found.line == f"stuck: ImagePullJob pull-1: {NO_AGENT.message}"
     waiting = msgspec.structs.replace(part, reasons=(BUDGET,))
-    assert verdict(META, why(BUDGET), Findings(), ALIVE, parts=[waiting]).word is Word.WAITING
+    assert verdict(META, why(BUDGET), Findings(), ALIVE, parts=[waiting]).kind is VerdictKind.WAITING
 
 
 def test_without_a_record_the_object_tells() -> None:
     told = [Reason(State.HELD, "PausedByUser", "unpause the update to continue")]
     found = verdict(META, None, Findings(), ALIVE, told)
-    assert (found.word, found.sentence) == (Word.ON_HOLD, told[0].message)
+    assert (found.kind, found.sentence) == (VerdictKind.ON_HOLD, told[0].message)
 
 
 def test_an_object_that_is_held_on_its_way_out() -> None:

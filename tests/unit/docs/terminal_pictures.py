@@ -13,7 +13,7 @@ from rich.terminal_theme import SVG_EXPORT_THEME as THEME
 
 from flotilla_cli.commands.explain import render as explained
 from flotilla_cli.diagnosis.diagnose import Diagnosis, Record
-from flotilla_cli.diagnosis.summary import Verdict, Word
+from flotilla_cli.diagnosis.summary import Verdict, VerdictKind
 from flotilla_cli.published import Why, decoded
 from flotilla_cli.tree.render import render as drawn
 from flotilla_cli.tree.view import view
@@ -92,7 +92,7 @@ def diagnosis(now: datetime) -> Diagnosis:
     return Diagnosis(
         resource=CLONE_SET,
         metadata=ObjectMeta(name="web", namespace="shop", uid="u", generation=3),
-        verdict=Verdict(word=Word.STUCK, sentence=cause.message, causes=(cause,)),
+        verdict=Verdict(kind=VerdictKind.STUCK, sentence=cause.message, causes=(cause,)),
         reasons=record.reasons,
         notes=(),
         record=Record(record, []),

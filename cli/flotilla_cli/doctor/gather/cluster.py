@@ -173,11 +173,11 @@ async def probes(api: Api, clock: Clock) -> Sequence[Probe]:
 
 
 async def _probe(api: Api, clock: Clock, name: str, document: Json) -> Probe:
-    told = await _try(api, name, document)
-    if told.code in (0, 500, 503):
+    probe = await _try(api, name, document)
+    if probe.code in (0, 500, 503):
         await clock.sleep(AGAIN_SECONDS)
         return await _try(api, name, document)
-    return told
+    return probe
 
 
 async def _try(api: Api, name: str, document: Json) -> Probe:
