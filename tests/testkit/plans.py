@@ -9,6 +9,11 @@ def codes(plan: Plan) -> set[str]:
     return {reason.code for reason in plan.reasons}
 
 
+def code_list(plan: Plan) -> list[str]:
+    """Return the codes of the plan's reasons, in order."""
+    return [reason.code for reason in plan.reasons]
+
+
 def reason(plan: Plan, code: str) -> str:
     """Return state and message of the reason with this code."""
     return next(f"{one.state}: {one.message}" for one in plan.reasons if one.code == code)

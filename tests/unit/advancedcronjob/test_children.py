@@ -42,16 +42,7 @@ def test_a_new_child():
             "namespace": "ns",
             "labels": {"app": "x"},
             "annotations": {"note": "y", "apps.kruise.io/scheduled-at": "2026-03-04T10:01:00Z"},
-            "ownerReferences": [
-                {
-                    "apiVersion": "apps.kruise.io/v1beta1",
-                    "kind": "AdvancedCronJob",
-                    "name": "a",
-                    "uid": "uid-a",
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
+            "ownerReferences": [owner("AdvancedCronJob", "a", "uid-a", blockOwnerDeletion=True)],
         },
         "spec": spec,
     }

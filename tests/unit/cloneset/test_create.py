@@ -13,7 +13,7 @@ from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.control.plan import Create, Patch
 from flotilla_common.workload.claims import claim_record
 from flotilla_common.workload.newpods import ALPHABET
-from tests.unit.cloneset.build import CloneSetBuilder, claim, cloneset, planned, pod, revisions, template
+from tests.unit.cloneset.build import OWNER, CloneSetBuilder, claim, cloneset, planned, pod, revisions, template
 
 
 def created(builder: CloneSetBuilder, **members: Any) -> list[Create]:
@@ -37,16 +37,7 @@ def test_a_new_pod() -> None:
             "lifecycle.apps.kruise.io/state": "PreparingNormal",
         },
         "annotations": {"note": "x", "lifecycle.apps.kruise.io/timestamp": "2026-03-01T12:00:00Z"},
-        "ownerReferences": [
-            {
-                "apiVersion": "apps.kruise.io/v1beta1",
-                "kind": "CloneSet",
-                "name": "sample",
-                "uid": "uid-sample",
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
-        ],
+        "ownerReferences": [OWNER],
         "finalizers": ["example.com/wait"],
     }
     assert create.body["spec"] == {

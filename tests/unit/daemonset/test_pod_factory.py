@@ -6,7 +6,7 @@ from flotilla_common.control.plan import Create
 from flotilla_daemonset.daemonset.snapshot import Options, PreviousPod
 from tests.testkit.documents import Json
 from tests.testkit.plans import codes, node_of
-from tests.unit.daemonset.build import Builder, ds, planned, summary
+from tests.unit.daemonset.build import OWNER, Builder, ds, planned, summary
 
 
 def bodies(builder: Builder, **more: Any) -> list[Json]:
@@ -28,14 +28,7 @@ def test_labels_owner_and_node() -> None:
     assert meta["labels"] == {"app": "d", "controller-revision-hash": "B"}
     assert (meta["annotations"], meta["finalizers"]) == ({"a": "1"}, ["x/y"])
     (owner,) = meta["ownerReferences"]
-    assert owner == {
-        "apiVersion": "apps.kruise.io/v1beta1",
-        "kind": "DaemonSet",
-        "name": "d",
-        "uid": "uid-d",
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    assert owner == OWNER
     assert node_of(made) == "n1"
     assert "nodeName" not in made["spec"]
     assert {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"} in made["spec"][

@@ -8,13 +8,10 @@ from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Patch, Plan
 from flotilla_policy.podunavailablebudget.plan import plan
 from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot, Counted
+from tests.testkit.plans import code_list
 from tests.unit.podunavailablebudget.build import BY, LABELS, NOW, ago, budget, pod, pods, snapshot, terminating
 
 STORED = {"observedGeneration": 1, "totalReplicas": 3, "desiredAvailable": 2, "currentAvailable": 3}
-
-
-def codes(made: Plan) -> list[str]:
-    return [reason.code for reason in made.reasons]
 
 
 def stamped(made: Plan) -> dict[str, dict[str, Any]]:
@@ -86,7 +83,7 @@ def test_a_number_that_cannot_be_told(given: BudgetSnapshot, fault: str) -> None
     assert event.message.startswith(f"Failed to calculate the number of expected pods: {fault}")
     assert made.status is None
     assert made.errors
-    assert codes(made) == ["CalculateExpectedPodCountFailed"]
+    assert code_list(made) == ["CalculateExpectedPodCountFailed"]
 
 
 def test_it_tells_once_that_there_are_no_pods() -> None:
@@ -98,7 +95,7 @@ def test_it_tells_once_that_there_are_no_pods() -> None:
 def test_nothing_is_written_while_the_apiserver_is_asked() -> None:
     first = plan(snapshot(budget(maxUnavailable=1), 0, [], pending="CloneSet web"), NOW)
     again = plan(snapshot(budget(maxUnavailable=1), 0, [], pending="CloneSet web", notes=first.notes), NOW)
-    assert [(one.status, one.actions, codes(one)) for one in (first, again)] == [
+    assert [(one.status, one.actions, code_list(one)) for one in (first, again)] == [
         (None, [], []),
         (None, [], ["AskingApiserver"]),
     ]
@@ -183,4 +180,4 @@ def test_which_pods_are_not_available(
     ],
 )
 def test_reasons(given: BudgetSnapshot, code: str) -> None:
-    assert code in codes(plan(given, NOW))
+    assert code in code_list(plan(given, NOW))

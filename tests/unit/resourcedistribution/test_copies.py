@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from flotilla_common.api.core import Namespace
-from flotilla_common.api.kinds.resourcedistribution.types import ResourceDistribution
+from flotilla_common.api.kinds.resourcedistribution.types import RESOURCE_DISTRIBUTION, ResourceDistribution
 from flotilla_common.api.meta import ObjectMeta, OwnerReference
 from flotilla_common.control.plan import Create, PatchType
 from flotilla_sidecar.resourcedistribution.copies import Copy, creation, hash_of, is_ours, removal, update
 from flotilla_sidecar.resourcedistribution.plan import plan
 from flotilla_sidecar.resourcedistribution.snapshot import DistributionSnapshot
-from tests.testkit.documents import decoded
+from tests.testkit.documents import decoded, owned_by
 from tests.unit.workload import openkruise
 
 NOW = datetime(2021, 9, 6, 8, 44, 52, 786_140, tzinfo=UTC)
@@ -24,14 +24,7 @@ VECTOR = (
     b'"metadata":{"labels":{"from":"rd"},"name":"shared-config"}}'
 )
 HASH = "12a348fe84f85a67bf5b545aecc87a697cb296347a0c95b66e43487fbd23b2f7"
-OURS: dict[str, Any] = {
-    "apiVersion": "apps.kruise.io/v1beta1",
-    "kind": "ResourceDistribution",
-    "name": "r",
-    "uid": "u-r",
-    "controller": True,
-    "blockOwnerDeletion": True,
-}
+OURS = owned_by(RESOURCE_DISTRIBUTION, "r", "u-r", blockOwnerDeletion=True)
 
 
 def distribution(resource: bytes) -> ResourceDistribution:

@@ -18,7 +18,7 @@ from flotilla_sidecar.terminator.controller import CONTROLLER, NODES, PODS, REQU
 from flotilla_sidecar.terminator.plan import EndingSnapshot, plan, request_name
 from tests.support.controller_context import FakeContext
 from tests.testkit import pods as pods_of
-from tests.testkit.documents import decoded
+from tests.testkit.documents import decoded, owner
 from tests.testkit.pods import container
 from tests.unit.control.fakes import START
 
@@ -181,16 +181,7 @@ def test_the_request() -> None:
         "metadata": {
             "name": "sidecar-termination-u1",
             "namespace": "shop",
-            "ownerReferences": [
-                {
-                    "apiVersion": "v1",
-                    "kind": "Pod",
-                    "name": "job-1",
-                    "uid": "u1",
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
+            "ownerReferences": [owner("Pod", "job-1", "u1", "v1", blockOwnerDeletion=True)],
         },
         "spec": {
             "podName": "job-1",

@@ -179,11 +179,6 @@ def pod_of(name: str, labels: Json, *, ready: bool = True, since: float = 0) -> 
     )
 
 
-def codes(made: Plan) -> list[str]:
-    """Return the codes of the plan's reasons."""
-    return [reason.code for reason in made.reasons]
-
-
 def intents(made: Plan) -> list[str]:
     """Return the intents of the plan's writes, each with its kind."""
     return [f"{action.intent.value} {action.resource.kind}" for action in made.actions]

@@ -3,7 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
-from tests.unit.uniteddeployment.build import NOW, World, at, codes, pod_of
+from tests.testkit.plans import code_list
+from tests.unit.uniteddeployment.build import NOW, World, at, pod_of
 
 RESERVED = "apps.kruise.io/united-deployment-reserved-pod"
 SUBSETS = [{"name": "a", "maxReplicas": 4}, {"name": "b", "maxReplicas": 4}, {"name": "c"}]
@@ -40,7 +41,7 @@ def test_the_time_line_of_a_stuck_subset() -> None:
     assert made.subset_condition("b")["status"] == "False"
     assert made.replicas() == {"a": 4, "b": 3, "c": 0}  # the mark is stored first
     plan = made.step()
-    assert "SubsetUnschedulable" in codes(plan)
+    assert "SubsetUnschedulable" in code_list(plan)
     assert made.replicas() == {"a": 4, "b": 0, "c": 3}
     condition = made.subset_condition("b")
     assert (condition["status"], condition["reason"], condition["message"]) == (
@@ -137,7 +138,7 @@ def test_what_fits_nowhere_is_said() -> None:
     made.step()
     plan = made.step()
     assert made.replicas() == {"a": 0, "b": 0}
-    assert "SubsetsFull" in codes(plan)
+    assert "SubsetsFull" in code_list(plan)
 
 
 AB = [{"name": "a"}, {"name": "b"}]

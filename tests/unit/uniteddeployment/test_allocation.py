@@ -1,14 +1,12 @@
 """The allocators of UnitedDeployment: the worked examples of uniteddeployment.md §7."""
 
 import re
-from collections.abc import Sequence
-from typing import Any
 
 import pytest
-from _pytest.mark import ParameterSet
 
 from flotilla_common.api.meta import IntOrString
 from flotilla_topology.uniteddeployment.allocation import Allocation, AllocationError, Child, Subset, allocate, scaled
+from tests.testkit.tables import cases
 
 SHARE = re.compile(r"(?P<name>[a-z])(?:=(?P<replicas>[^ ]+)|\((?P<least>[^,]*),(?P<most>[^)]*)\))?")
 
@@ -44,11 +42,6 @@ def shown(allocation: Allocation) -> str:
     return " ".join(f"{name}{replicas}" for name, replicas in sorted(allocation.items()))
 
 
-def cases(rows: Sequence[tuple[Any, ...]]) -> list[ParameterSet]:
-    """Return test cases of rows that begin with their names."""
-    return [pytest.param(*row[1:], id=row[0]) for row in rows]
-
-
 SPECIFIC = [
     ("S1", 6, "a=1 b=50% c", "", "a1 b3 c2"),
     ("S2", 10, "a b c", "", "a3 b3 c4"),
@@ -65,9 +58,7 @@ SPECIFIC = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("total", "spec", "current", "expected"), [row[1:] for row in SPECIFIC], ids=[row[0] for row in SPECIFIC]
-)
+@pytest.mark.parametrize(("total", "spec", "current", "expected"), cases(SPECIFIC))
 def test_fixed_numbers(total: int, spec: str, current: str, expected: str) -> None:
     children = {name: Child(replicas=replicas) for name, replicas in numbers(current).items()}
     assert shown(allocate(subsets(spec, children), total, adaptive=False, reserves=False)) == expected
@@ -83,9 +74,7 @@ CONTRADICTIONS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("total", "spec", "message"), [row[1:] for row in CONTRADICTIONS], ids=[row[0] for row in CONTRADICTIONS]
-)
+@pytest.mark.parametrize(("total", "spec", "message"), cases(CONTRADICTIONS))
 def test_numbers_that_contradict_the_total(total: int, spec: str, message: str) -> None:
     with pytest.raises(AllocationError, match=re.escape(message)):
         allocate(subsets(spec), total, adaptive=False, reserves=False)
@@ -128,9 +117,7 @@ ADAPTIVE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("total", "spec", "placed", "stuck", "expected"), [row[1:] for row in ADAPTIVE], ids=[row[0] for row in ADAPTIVE]
-)
+@pytest.mark.parametrize(("total", "spec", "placed", "stuck", "expected"), cases(ADAPTIVE))
 def test_adaptive(total: int, spec: str, placed: str, stuck: str, expected: str) -> None:
     children = {
         name: Child(placed=replicas, unschedulable=name in stuck.split()) for name, replicas in numbers(placed).items()
@@ -158,9 +145,7 @@ RESERVED = [
 CHILD = re.compile(r"(?P<name>[a-z])(?P<replicas>\d+)/(?P<reserved>\d+)(?P<mark>[UM]?)")
 
 
-@pytest.mark.parametrize(
-    ("total", "spec", "children", "expected"), [row[1:] for row in RESERVED], ids=[row[0] for row in RESERVED]
-)
+@pytest.mark.parametrize(("total", "spec", "children", "expected"), cases(RESERVED))
 def test_with_reserved_pods(total: int, spec: str, children: str, expected: str) -> None:
     """`a3/2U`: three replicas, two of them reserved, unschedulable and marked; M: only marked."""
     read = {

@@ -16,7 +16,8 @@ from flotilla_topology.uniteddeployment import revisions as recipe
 from flotilla_topology.uniteddeployment.plan import plan
 from flotilla_topology.uniteddeployment.snapshot import UnitedDeploymentSnapshot
 from tests.testkit.documents import Json, decoded
-from tests.unit.uniteddeployment.build import codes, intents
+from tests.testkit.plans import code_list
+from tests.unit.uniteddeployment.build import intents
 from tests.unit.workload.openkruise import encoded, owned, revisions, stored, stored_revisions
 
 NOW = datetime(2026, 11, 23, 8, 0, 0, tzinfo=UTC)
@@ -49,7 +50,7 @@ def test_names_of_revisions(revision: Json) -> None:
 @pytest.mark.parametrize("name", ["ud", "ud-asts"])
 def test_nothing_is_written_when_they_are_taken_over(name: str) -> None:
     made = planned(stored("uniteddeployments", name))
-    assert (intents(made), made.status, codes(made)) == ([], None, [])
+    assert (intents(made), made.status, code_list(made)) == ([], None, [])
 
 
 def test_a_rollback_after_the_take_over_finds_the_unlabelled_revision() -> None:

@@ -3,7 +3,8 @@
 from datetime import timedelta
 
 from flotilla_topology.uniteddeployment.children import ADVANCED_STATEFUL_SETS, CLONE_SETS, ChildKind
-from tests.unit.uniteddeployment.build import NOW, SUBSET, World, codes, intents
+from tests.testkit.plans import code_list
+from tests.unit.uniteddeployment.build import NOW, SUBSET, World, intents
 
 AB = [{"name": "a"}, {"name": "b"}]
 ABC = [*AB, {"name": "c"}]
@@ -22,7 +23,7 @@ def test_a_removed_subset_goes_when_the_others_serve() -> None:
     world.change({"topology": {"subsets": [{"name": "a"}]}})
     made = world.step()
     assert intents(made) == ["update CloneSet"]
-    assert "WaitingForOtherSubsets" in codes(made)
+    assert "WaitingForOtherSubsets" in code_list(made)
     assert world.replicas() == {"a": 4, "b": 2}
     world.run_pods()
     made = world.step()
@@ -45,7 +46,7 @@ def test_a_new_subset_takes_pods_from_others_when_its_own_serve() -> None:
     world = at_rest()
     world.change({"topology": {"subsets": ABC}})
     made = world.step()
-    assert "WaitingForOtherSubsets" in codes(made)
+    assert "WaitingForOtherSubsets" in code_list(made)
     assert world.replicas() == {"a": 2, "b": 2, "c": 1}
     world.run_pods(broken="c")
     world.step()

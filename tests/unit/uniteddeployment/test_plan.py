@@ -15,7 +15,8 @@ from flotilla_topology.uniteddeployment.children import (
     ChildKind,
 )
 from tests.testkit.documents import Json
-from tests.unit.uniteddeployment.build import OWNER, REVISION, SUBSET, World, at, codes, intents, pod_of, template
+from tests.testkit.plans import code_list
+from tests.unit.uniteddeployment.build import OWNER, REVISION, SUBSET, World, at, intents, pod_of, template
 
 AB = [{"name": "a"}, {"name": "b"}]
 
@@ -78,7 +79,7 @@ def test_an_update_writes_each_child_once_and_no_more() -> None:
     assert (world.owner["status"]["currentRevision"], after != before) == (before, True)
     made = world.step()
     assert intents(made) == []  # pods are still old, but the children are as they should be
-    assert codes(made) == ["WaitingForSubset", "WaitingForSubset"]
+    assert code_list(made) == ["WaitingForSubset", "WaitingForSubset"]
     world.settle()
     status = world.owner["status"]
     assert status["currentRevision"] == after
@@ -94,7 +95,7 @@ def test_a_held_partition_is_said_and_costs_no_writes() -> None:
     world.step()
     world.pods = old
     made = world.step()
-    assert (intents(made), codes(made)) == ([], ["Partition", "Partition"])
+    assert (intents(made), code_list(made)) == ([], ["Partition", "Partition"])
     assert [one["partition"] for one in world.owner["status"]["subsetStatuses"]] == [2, 2]
 
 
@@ -151,7 +152,7 @@ def test_pods_that_somebody_has_to_delete_are_said() -> None:
     made = world.step()
     texts = [reason.message for reason in made.reasons if reason.code == "OnDelete"]
     assert texts[0] == "subset a: 2 pods of older revisions must be deleted manually: type is OnDelete"
-    assert set(codes(made)) == {"OnDelete"}
+    assert set(code_list(made)) == {"OnDelete"}
 
 
 def test_other_drift_stays_until_the_child_is_updated() -> None:
@@ -198,7 +199,7 @@ def test_a_patch_that_cannot_be_applied_is_said_and_leaves_the_others_alone() ->
     world = World([{"name": "a", "patch": {"spec": {"containers": "none"}}}, {"name": "b"}])
     made = world.step()
     assert world.replicas() == {"b": 2}
-    assert "InvalidSubset" in codes(made)
+    assert "InvalidSubset" in code_list(made)
     assert [event.reason for event in made.events] == ["FailedUpdateSubset"]
     assert made.errors
 
@@ -335,4 +336,4 @@ def test_a_deleted_one_is_left_to_garbage_collection() -> None:
 def test_what_cannot_be_planned_is_a_reason(spec: dict[str, object], code: str) -> None:
     world = World(AB)
     world.change(spec)
-    assert codes(world.plan()) == [code]
+    assert code_list(world.plan()) == [code]

@@ -11,19 +11,13 @@ from flotilla_common.api.resources import CLAIM, POD, REVISION, Resource
 from flotilla_common.control.plan import Intent, Patch
 from flotilla_common.workload.claims import claim_templates, hand_over
 from flotilla_common.workload.ownership import adopt, owner_reference, release
+from tests.testkit.documents import owned_by
 from tests.testkit.workloads import raw
 from tests.unit.workload.build import patches
 
 STATEFUL_SET = Resource("apps.kruise.io", "v1beta1", "statefulsets", "StatefulSet")
 OWNER = ObjectMeta(name="web", namespace="ns", uid="u")
-REFERENCE = {
-    "apiVersion": "apps.kruise.io/v1beta1",
-    "kind": "StatefulSet",
-    "name": "web",
-    "uid": "u",
-    "controller": True,
-    "blockOwnerDeletion": True,
-}
+REFERENCE = owned_by(STATEFUL_SET, "web", "u", blockOwnerDeletion=True)
 OTHER = OwnerReference(kind="Node", name="n", uid="n")
 
 

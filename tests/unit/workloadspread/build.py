@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
-import pytest
-from _pytest.mark import ParameterSet
 
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.workloadspread.types import MATCHED, WorkloadSpread
@@ -16,7 +14,6 @@ from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnap
 from tests.testkit import pods as pods_of
 from tests.testkit.documents import Json, decoded
 
-T = TypeVar("T")
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
 COST = "controller.kubernetes.io/pod-deletion-cost"
 
@@ -83,11 +80,6 @@ def node(name: str, taints: Sequence[Json] = (), **labels: str) -> Json:
     return {"metadata": {"name": name, "labels": labels}, "spec": {"taints": list(taints)}}
 
 
-def read(document: Json, kind: type[T]) -> T:
-    """Return the document as an object of the type."""
-    return decoded(document, kind)
-
-
 def snapshot(
     document: Json,
     pods: Sequence[Json] = (),
@@ -98,13 +90,13 @@ def snapshot(
     versions: dict[str, str] | None = None,
 ) -> WorkloadSpreadSnapshot:
     """Return the snapshot that the planner gets; without versions all pods are of the same."""
-    typed = [read(one, Pod) for one in pods]
+    typed = [decoded(one, Pod) for one in pods]
     return WorkloadSpreadSnapshot(
-        spread=read(document, WorkloadSpread),
+        spread=decoded(document, WorkloadSpread),
         target=target or Target(replicas=replicas, costed=True, ordered=versions is not None),
         pods=typed,
         versions={one.metadata.uid: (versions or {}).get(one.metadata.name, "versionIgnored") for one in typed},
-        nodes={one["metadata"]["name"]: read(one, Node) for one in nodes},
+        nodes={one["metadata"]["name"]: decoded(one, Node) for one in nodes},
     )
 
 
@@ -130,8 +122,3 @@ def entries(made: Plan) -> list[Json]:
     assert made.status is not None
     found: list[Json] = made.status.body["status"]["subsetStatuses"]
     return found
-
-
-def cases(rows: Sequence[tuple[Any, ...]]) -> list[ParameterSet]:
-    """Return test cases of rows that begin with their names."""
-    return [pytest.param(*row[1:], id=row[0]) for row in rows]

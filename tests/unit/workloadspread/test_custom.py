@@ -17,8 +17,8 @@ from flotilla_topology.workloadspread.plan import plan
 from flotilla_topology.workloadspread.snapshot import WorkloadSpreadSnapshot
 from tests.support.controller_context import TURNS, FakeContext
 from tests.testkit.apiserver import FakeApi
-from tests.testkit.documents import Json, metadata, owner
-from tests.unit.workloadspread.build import NOW, pod, read, spread, subset
+from tests.testkit.documents import Json, decoded, metadata, owner
+from tests.unit.workloadspread.build import NOW, pod, spread, subset
 
 ENTRY = {"group": "train.io", "version": "v1", "kind": "TrainJob", "replicasPath": "spec.worker.replicas"}
 SERVED = [
@@ -53,14 +53,14 @@ class World:
         document["spec"]["targetRef"] = {"apiVersion": "train.io/v1", "kind": "TrainJob", "name": "net"}
         if target_filter:
             document["spec"]["targetFilter"] = target_filter
-        self.context.put(SPREADS, read(document, WorkloadSpread))
+        self.context.put(SPREADS, decoded(document, WorkloadSpread))
         self.configure(*(entries or (ENTRY,)))
 
     def configure(self, *entries: Json) -> None:
         data = {"WorkloadSpread_Watch_Custom_Workload_WhiteList": msgspec.json.encode({"workloads": entries}).decode()}
         self.configuration += 1
         meta = metadata("kruise-configuration", "kruise-system", uid="u", version=self.configuration)
-        self.context.put(CONFIGURATIONS, read({"metadata": meta, "data": data}, ConfigMap))
+        self.context.put(CONFIGURATIONS, decoded({"metadata": meta, "data": data}, ConfigMap))
 
     def change(self, **document: Any) -> None:
         """Change the TrainJob."""
@@ -68,7 +68,7 @@ class World:
         self.server.send(TRAIN_JOBS, "MODIFIED", changed)
 
     def put(self, *pods: Json) -> None:
-        self.context.put(PODS, *(read(one, Pod) for one in pods))
+        self.context.put(PODS, *(decoded(one, Pod) for one in pods))
 
     async def work(self) -> None:
         """Let what runs beside do what it can."""

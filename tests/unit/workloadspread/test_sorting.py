@@ -6,19 +6,8 @@ import pytest
 from flotilla_common.api.kinds.workloadspread.types import MATCHED
 from flotilla_common.control.plan import Patch, Plan
 from tests.testkit.documents import Json
-from tests.unit.workloadspread.build import (
-    COST,
-    annotated,
-    at,
-    cases,
-    costs,
-    entries,
-    node,
-    planned,
-    pod,
-    spread,
-    subset,
-)
+from tests.testkit.tables import cases
+from tests.unit.workloadspread.build import COST, annotated, at, costs, entries, node, planned, pod, spread, subset
 
 
 def zone(name: str) -> Json:

@@ -7,8 +7,9 @@ import pytest
 from flotilla_common.api.kinds.workloadspread.types import PLACE, WorkloadSpread
 from flotilla_topology.workloadspread.plan import plan
 from flotilla_topology.workloadspread.snapshot import WorkloadSpreadSnapshot
-from tests.testkit.documents import Json
-from tests.unit.workloadspread.build import NOW, at, book, cases, entries, planned, pod, read, spread, subset
+from tests.testkit.documents import Json, decoded
+from tests.testkit.tables import cases
+from tests.unit.workloadspread.build import NOW, at, book, entries, planned, pod, spread, subset
 
 TERMINATING: Json = {"deletionTimestamp": at(5)}
 
@@ -232,12 +233,12 @@ def test_pods_are_deleted_only_once_the_mark_stands() -> None:
 
 
 def test_a_target_that_is_not_there_yet() -> None:
-    made = plan(WorkloadSpreadSnapshot(spread=read(spread(subset("a", "50%")), WorkloadSpread)), NOW)
+    made = plan(WorkloadSpreadSnapshot(spread=decoded(spread(subset("a", "50%")), WorkloadSpread)), NOW)
     assert entries(made) == [book("a")]
     assert [reason.code for reason in made.reasons] == ["WaitingForTarget"]
 
 
 def test_a_target_whose_pods_cannot_be_counted() -> None:
-    document = read(spread(subset("a")), WorkloadSpread)
+    document = decoded(spread(subset("a")), WorkloadSpread)
     made = plan(WorkloadSpreadSnapshot(spread=document, unreadable="the workload has no spec.x"), NOW)
     assert ([reason.code for reason in made.reasons], made.status, bool(made.errors)) == (["InvalidTarget"], None, True)
