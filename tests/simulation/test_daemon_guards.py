@@ -19,6 +19,7 @@ from flotilla_daemonset.daemonset.nodes import NodeState
 from flotilla_daemonset.daemonset.pods import Criteria
 from flotilla_daemonset.daemonset.snapshot import PreviousPod
 from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
+from tests.testkit.tables import cases
 
 
 def no_look_at_nodes(patch: pytest.MonkeyPatch) -> None:
@@ -131,9 +132,7 @@ GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("remove", "scenario", "attempts"), [pytest.param(*row, id=name) for name, row in GUARDS.items()]
-)
+@pytest.mark.parametrize(("remove", "scenario", "attempts"), cases(GUARDS))
 def test_without_the_guard_the_simulation_fails(
     remove: Removal, scenario: str, attempts: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ from flotilla_common.workload.inplace import completion
 from flotilla_common.workload.inplace.state import InPlaceState
 from flotilla_common.workload.newpods import suffix
 from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
+from tests.testkit.tables import cases
 
 
 def no_write_through(patch: pytest.MonkeyPatch) -> None:
@@ -216,9 +217,7 @@ GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("remove", "scenario", "attempts"), [pytest.param(*row, id=name) for name, row in GUARDS.items()]
-)
+@pytest.mark.parametrize(("remove", "scenario", "attempts"), cases(GUARDS))
 def test_without_the_guard_the_simulation_fails(
     remove: Removal, scenario: str, attempts: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,7 @@ from flotilla_jobs.broadcastjob.context import NodeView
 from flotilla_jobs.ephemeraljob import targets
 from flotilla_jobs.ephemeraljob.targets import Target
 from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
+from tests.testkit.tables import cases
 
 
 def no_look_at_nodes(patch: pytest.MonkeyPatch) -> None:
@@ -147,9 +148,7 @@ GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("remove", "scenario", "attempts"), [pytest.param(*row, id=name) for name, row in GUARDS.items()]
-)
+@pytest.mark.parametrize(("remove", "scenario", "attempts"), cases(GUARDS))
 def test_without_the_guard_the_simulation_fails(
     remove: Removal, scenario: str, attempts: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

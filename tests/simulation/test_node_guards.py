@@ -19,6 +19,7 @@ from flotilla_nodeagent.reader import Ended, Heartbeat, Object
 from flotilla_nodeagent.reader import read_delivery as real
 from tests.simulation.nodes.machine import DiskJournal
 from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
+from tests.testkit.tables import cases
 
 PullInbox = ReportBuffer[NodeImage, NodeImageReport]
 
@@ -115,9 +116,7 @@ GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("remove", "scenario", "attempts"), [pytest.param(*row, id=name) for name, row in GUARDS.items()]
-)
+@pytest.mark.parametrize(("remove", "scenario", "attempts"), cases(GUARDS))
 def test_without_the_guard_the_simulation_fails(
     remove: Removal, scenario: str, attempts: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from flotilla_webhook.kinds import kind_handlers
 from tests.testkit.admission import tools
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json, decoded
+from tests.testkit.tables import cases
 
 V1ALPHA1, V1BETA1 = "policy.kruise.io/v1alpha1", "policy.kruise.io/v1beta1"
 REPLICAS, OPERATIONS = "pub.kruise.io/protect-total-replicas", "kruise.io/pub-protect-operations"
@@ -85,7 +86,7 @@ FAULTS: list[tuple[str, Json, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("document", "paths"), [pytest.param(*row, id=title) for title, *row in FAULTS])
+@pytest.mark.parametrize(("document", "paths"), cases(FAULTS))
 def test_what_is_refused(document: Json, paths: list[str]) -> None:
     assert [fault.path for fault in validate(document, typed(document), None, [])] == paths
 

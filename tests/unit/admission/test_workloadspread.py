@@ -10,6 +10,7 @@ from flotilla_common.api.kinds.workloadspread.validation import validate
 from flotilla_common.api.meta import ObjectMeta, TargetRef
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from tests.testkit.documents import Json
+from tests.testkit.tables import cases
 
 CUSTOM = [CustomWorkload("train.example.com", "v1", "TrainJob")]
 CLONE_SET = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "web"}
@@ -83,7 +84,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("document", "expected"), [pytest.param(*row[1:], id=row[0]) for row in FAULTS])
+@pytest.mark.parametrize(("document", "expected"), cases(FAULTS))
 def test_what_is_refused(document: Json, expected: list[str]) -> None:
     assert [fault.path for fault in validate(document, None, CUSTOM, [])] == expected
 

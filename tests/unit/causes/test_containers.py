@@ -5,6 +5,7 @@ import pytest
 from flotilla_common.api.core import Pod
 from flotilla_common.workload.causes import Around, cause_of, unstable_cause
 from tests.testkit.documents import Json
+from tests.testkit.tables import cases
 from tests.unit.causes.build import around, ended, event, pod, running, stopped, waiting
 
 PULL_133 = (
@@ -66,7 +67,7 @@ IMAGES = [
 ]
 
 
-@pytest.mark.parametrize(("status", "text"), [pytest.param(*row[1:], id=row[0]) for row in IMAGES])
+@pytest.mark.parametrize(("status", "text"), cases(IMAGES))
 def test_images(status: Json, text: str) -> None:
     cause = cause_of(pod(status, phase="Pending"))
     assert cause is not None
@@ -294,7 +295,7 @@ ROWS: list[tuple[str, Pod, Around, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("found", "known", "code", "text"), [pytest.param(*row[1:], id=row[0]) for row in ROWS])
+@pytest.mark.parametrize(("found", "known", "code", "text"), cases(ROWS))
 def test_containers(found: Pod, known: Around, code: str, text: str) -> None:
     cause = cause_of(found, known)
     assert cause is not None

@@ -6,6 +6,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.workload import Lifecycle, LifecycleHook
 from flotilla_common.workload.causes import Around, Claim, cause_of
 from tests.testkit.documents import Json
+from tests.testkit.tables import cases
 from tests.unit.causes.build import NOW, ago, around, claim, condition, event, node, pod, ready_pod, running, waiting
 
 CREATING = waiting("ContainerCreating")
@@ -518,9 +519,7 @@ READINESS: list[Row] = [
 ROWS = [*SCHEDULING, *STARTING, *NODES, *ENDING, *HOOKS, *READINESS]
 
 
-@pytest.mark.parametrize(
-    ("found", "known", "code", "text", "stuck"), [pytest.param(*row[1:], id=row[0]) for row in ROWS]
-)
+@pytest.mark.parametrize(("found", "known", "code", "text", "stuck"), cases(ROWS))
 def test_pods(found: Pod, known: Around, code: str, text: str, stuck: bool) -> None:
     cause = cause_of(found, known)
     assert cause is not None

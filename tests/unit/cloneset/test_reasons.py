@@ -12,6 +12,7 @@ import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Plan, Reason
+from tests.testkit.tables import cases
 from tests.unit.cloneset.build import NOW, CloneSetBuilder, claim, cloneset, planned, pod, pods, revisions, template
 
 
@@ -57,7 +58,7 @@ REFUSED: list[tuple[str, CloneSetBuilder, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("builder", "code", "text"), [row[1:] for row in REFUSED], ids=[r[0] for r in REFUSED])
+@pytest.mark.parametrize(("builder", "code", "text"), cases(REFUSED))
 def test_what_cannot_be_planned_is_said_by_an_event(builder: CloneSetBuilder, code: str, text: str) -> None:
     plan = planned(builder, "3n")
     (said,), (event,) = plan.reasons, plan.events

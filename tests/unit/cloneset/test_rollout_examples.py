@@ -7,6 +7,7 @@ import pytest
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Create, Patch
 from tests.testkit.plans import codes
+from tests.testkit.tables import cases
 from tests.testkit.workloads import raw
 from tests.unit.cloneset.build import (
     CloneSetBuilder,
@@ -82,9 +83,7 @@ ROWS: list[tuple[str, CloneSetBuilder, str, list[str], set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("builder", "notation", "expected", "said"), [row[1:] for row in ROWS], ids=[r[0] for r in ROWS]
-)
+@pytest.mark.parametrize(("builder", "notation", "expected", "said"), cases(ROWS))
 def test_pass(builder: CloneSetBuilder, notation: str, expected: list[str], said: set[str]) -> None:
     result = planned(builder, notation)
     assert summary(result) == expected

@@ -10,6 +10,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Create, Delete, Patch
 from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS
 from tests.testkit.plans import codes
+from tests.testkit.tables import cases
 from tests.unit.cloneset.build import NOW, CloneSetBuilder, claim, cloneset, planned, pod, summary
 
 ROWS: list[tuple[str, CloneSetBuilder, str, list[str], set[str]]] = [
@@ -32,9 +33,7 @@ ROWS: list[tuple[str, CloneSetBuilder, str, list[str], set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("builder", "notation", "expected", "said"), [row[1:] for row in ROWS], ids=[r[0] for r in ROWS]
-)
+@pytest.mark.parametrize(("builder", "notation", "expected", "said"), cases(ROWS))
 def test_pass(builder: CloneSetBuilder, notation: str, expected: list[str], said: set[str]) -> None:
     result = planned(builder, notation)
     assert summary(result) == expected

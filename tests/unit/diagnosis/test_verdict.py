@@ -13,6 +13,7 @@ from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.control.leases import Lease
 from flotilla_common.control.plan import Reason, State
 from flotilla_common.workload.causes import Cause, Group
+from tests.testkit.tables import cases
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 META = ObjectMeta(name="web", namespace="shop", uid="u", generation=7)
@@ -91,9 +92,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("record", "findings", "planning", "word", "sentence"), [pytest.param(*row[1:], id=row[0]) for row in ROWS]
-)
+@pytest.mark.parametrize(("record", "findings", "planning", "word", "sentence"), cases(ROWS))
 def test_verdict(record: Why | None, findings: Findings, planning: Planning, word: VerdictKind, sentence: str) -> None:
     found = verdict(META, record, findings, planning)
     assert found.kind is word

@@ -7,6 +7,7 @@ import pytest
 
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control.plan import Json
+from tests.testkit.tables import cases
 from tests.unit.simulation.daemon_history_builder import DaemonHistoryBuilder
 
 SEEN: Json = {"observedGeneration": 2}
@@ -179,7 +180,7 @@ BROKEN: dict[str, tuple[Json, Story, str]] = {
 }
 
 
-@pytest.mark.parametrize(("settings", "story", "text"), [pytest.param(*row, id=name) for name, row in BROKEN.items()])
+@pytest.mark.parametrize(("settings", "story", "text"), cases(BROKEN))
 def test_what_breaks_a_rule_is_found(settings: Json, story: Story, text: str) -> None:
     history = three(**settings)
     assert history.breaches() == []
@@ -266,7 +267,7 @@ INNOCENT: dict[str, tuple[Json, Story]] = {
 }
 
 
-@pytest.mark.parametrize(("settings", "story"), [pytest.param(*row, id=name) for name, row in INNOCENT.items()])
+@pytest.mark.parametrize(("settings", "story"), cases(INNOCENT))
 def test_what_is_right_passes(settings: Json, story: Story) -> None:
     history = three(**settings)
     story(history)

@@ -6,6 +6,7 @@ import pytest
 
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.resources import CONFIG_MAP, POD
+from tests.testkit.tables import cases
 from tests.unit.simulation.history_builder import US, HistoryBuilder, Json
 
 SIDECAR = {"name": "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT", "value": "true"}
@@ -75,7 +76,7 @@ BROKEN: dict[str, tuple[Story, str]] = {
 }
 
 
-@pytest.mark.parametrize(("story", "text"), [pytest.param(*row, id=name) for name, row in BROKEN.items()])
+@pytest.mark.parametrize(("story", "text"), cases(BROKEN))
 def test_what_breaks_a_rule_is_found(story: Story, text: str) -> None:
     history = PodHistoryBuilder()
     story(history)

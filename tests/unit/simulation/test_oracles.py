@@ -8,6 +8,7 @@ import pytest
 
 from flotilla_common.api.resources import CLAIM, POD, REVISION
 from tests.simulation.restored_copies import RESTORED_NAMESPACE, RESTORER
+from tests.testkit.tables import cases
 from tests.unit.simulation.history_builder import OWNER, HistoryBuilder
 
 Story = Callable[[HistoryBuilder], object]
@@ -223,7 +224,7 @@ BROKEN: dict[str, tuple[dict[str, Any], Story, str]] = {
 }
 
 
-@pytest.mark.parametrize(("settings", "story", "text"), [pytest.param(*row, id=name) for name, row in BROKEN.items()])
+@pytest.mark.parametrize(("settings", "story", "text"), cases(BROKEN))
 def test_what_breaks_a_rule_is_found(settings: dict[str, Any], story: Story, text: str) -> None:
     history = three(**settings)
     assert history.breaches() == []
@@ -288,7 +289,7 @@ INNOCENT: dict[str, tuple[dict[str, Any], Story]] = {
 }
 
 
-@pytest.mark.parametrize(("settings", "story"), [pytest.param(*row, id=name) for name, row in INNOCENT.items()])
+@pytest.mark.parametrize(("settings", "story"), cases(INNOCENT))
 def test_what_is_right_passes(settings: dict[str, Any], story: Story) -> None:
     history = three(**settings)
     story(history)

@@ -6,6 +6,7 @@ import pytest
 
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
+from tests.testkit.tables import cases
 from tests.unit.simulation.history_builder import OWNER, US, Json
 from tests.unit.simulation.set_history_builder import SetHistoryBuilder
 
@@ -56,7 +57,7 @@ BROKEN: dict[str, tuple[Story, str]] = {
 }
 
 
-@pytest.mark.parametrize(("story", "text"), [pytest.param(*row, id=name) for name, row in BROKEN.items()])
+@pytest.mark.parametrize(("story", "text"), cases(BROKEN))
 def test_what_breaks_the_rule_is_found(story: Story, text: str) -> None:
     history = RecordHistoryBuilder()
     assert history.breaches() == []

@@ -8,6 +8,7 @@ import pytest
 from flotilla_common.api.keys import POD_NAME_LABEL
 from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.control.plan import Json
+from tests.testkit.tables import cases
 from tests.unit.simulation.set_history_builder import SetHistoryBuilder
 
 Story = Callable[[SetHistoryBuilder], object]
@@ -175,7 +176,7 @@ BROKEN: dict[str, tuple[Json, Story, str]] = {
 }
 
 
-@pytest.mark.parametrize(("settings", "story", "text"), [pytest.param(*row, id=name) for name, row in BROKEN.items()])
+@pytest.mark.parametrize(("settings", "story", "text"), cases(BROKEN))
 def test_what_breaks_a_rule_is_found(settings: Json, story: Story, text: str) -> None:
     history = three(**settings)
     assert history.breaches() == []
@@ -272,7 +273,7 @@ INNOCENT: dict[str, tuple[Json, Story]] = {
 }
 
 
-@pytest.mark.parametrize(("settings", "story"), [pytest.param(*row, id=name) for name, row in INNOCENT.items()])
+@pytest.mark.parametrize(("settings", "story"), cases(INNOCENT))
 def test_what_is_right_passes(settings: Json, story: Story) -> None:
     history = three(**settings)
     story(history)

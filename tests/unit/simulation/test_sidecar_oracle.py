@@ -8,6 +8,7 @@ import pytest
 
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.resources import POD, REVISION
+from tests.testkit.tables import cases
 from tests.unit.simulation.history_builder import US, HistoryBuilder, Json
 
 HASH, INJECTED = "kruise.io/sidecarset-hash", "kruise.io/sidecarset-injected-list"
@@ -187,7 +188,7 @@ BROKEN: dict[str, tuple[Story, str]] = {
 }
 
 
-@pytest.mark.parametrize(("story", "text"), [pytest.param(*row, id=name) for name, row in BROKEN.items()])
+@pytest.mark.parametrize(("story", "text"), cases(BROKEN))
 def test_what_breaks_the_rule_is_found(story: Story, text: str) -> None:
     history = SidecarHistoryBuilder()
     assert history.breaches() == []

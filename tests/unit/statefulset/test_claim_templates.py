@@ -8,6 +8,7 @@ from flotilla_common.control.plan import Create
 from flotilla_common.workload.claims import claim_record
 from tests.testkit.documents import Json
 from tests.testkit.plans import codes
+from tests.testkit.tables import cases
 from tests.unit.statefulset.build import Builder, claim, planned, pods, revision, sts, summary, template
 from tests.unit.statefulset.test_claims import owners
 
@@ -29,9 +30,7 @@ ADDED: list[tuple[str, Builder, str, list[str], set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("builder", "there", "writes", "reasons"), [pytest.param(*row[1:], id=row[0]) for row in ADDED]
-)
+@pytest.mark.parametrize(("builder", "there", "writes", "reasons"), cases(ADDED))
 def test_a_claim_template_that_is_added_reaches_pods_by_an_update(
     builder: Builder, there: str, writes: list[str], reasons: set[str]
 ) -> None:
@@ -63,7 +62,7 @@ KEPT: list[tuple[str, Builder, list[str], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("builder", "before", "volumes"), [pytest.param(*row[1:], id=row[0]) for row in KEPT])
+@pytest.mark.parametrize(("builder", "before", "volumes"), cases(KEPT))
 def test_pods_of_a_kept_revision_get_its_claims(builder: Builder, before: list[str], volumes: list[str]) -> None:
     there = pods("0A", claims=before)
     found = [claim(f"{name}-w-0") for name in before]

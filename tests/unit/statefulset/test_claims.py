@@ -7,6 +7,7 @@ import pytest
 from flotilla_common.control.plan import Create, Patch, Plan
 from tests.testkit.documents import Json
 from tests.testkit.plans import codes
+from tests.testkit.tables import cases
 from tests.unit.statefulset.build import Builder, claim, planned, pods, storage_class, sts, summary
 
 SET = ("StatefulSet", "w", "uid-w")
@@ -114,9 +115,7 @@ RETENTION: list[tuple[str, Builder, str, list[Any], dict[str, list[str]], list[s
 ]
 
 
-@pytest.mark.parametrize(
-    ("builder", "there", "claims", "tied", "writes"), [pytest.param(*row[1:], id=row[0]) for row in RETENTION]
-)
+@pytest.mark.parametrize(("builder", "there", "claims", "tied", "writes"), cases(RETENTION))
 def test_retention(
     builder: Builder, there: str, claims: list[Any], tied: dict[str, list[str]], writes: list[str]
 ) -> None:
@@ -259,9 +258,7 @@ GROWTH: list[tuple[str, Builder, str, list[Any], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("builder", "there", "claims", "writes"), [pytest.param(*row[1:], id=row[0]) for row in GROWTH]
-)
+@pytest.mark.parametrize(("builder", "there", "claims", "writes"), cases(GROWTH))
 def test_growth(builder: Builder, there: str, claims: list[Any], writes: list[str]) -> None:
     assert grown(planned(builder, pods(there, claims=("data",)), claims=claims, gates=RESIZE)) == writes
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.testkit.plans import codes
+from tests.testkit.tables import cases
 from tests.unit.statefulset.build import Builder, planned, pods, sts, summary
 
 START = "StatefulSetStartOrdinal=true"
@@ -166,16 +167,14 @@ SOON: list[tuple[str, Builder, str, list[str]]] = [
 """Pods that serve, but not for minReadySeconds, are not all taken down at once."""
 
 
-@pytest.mark.parametrize(
-    ("builder", "there", "writes", "reasons"), [pytest.param(*row[1:], id=row[0]) for row in BROKEN]
-)
+@pytest.mark.parametrize(("builder", "there", "writes", "reasons"), cases(BROKEN))
 def test_broken_pods_of_other_revisions(builder: Builder, there: str, writes: list[str], reasons: set[str]) -> None:
     result = planned(builder, there)
     assert summary(result) == writes
     assert reasons <= codes(result)
 
 
-@pytest.mark.parametrize(("builder", "there", "writes"), [pytest.param(*row[1:], id=row[0]) for row in SOON])
+@pytest.mark.parametrize(("builder", "there", "writes"), cases(SOON))
 def test_pods_within_min_ready_seconds(builder: Builder, there: str, writes: list[str]) -> None:
     assert summary(planned(builder, there)) == writes
 
@@ -196,23 +195,19 @@ def test_the_current_revision_follows_pods_that_were_deleted_by_hand(there: str,
     assert result.status.body["status"]["currentRevision"] == current
 
 
-@pytest.mark.parametrize(
-    ("builder", "there", "gates", "writes"), [pytest.param(*row[1:], id=row[0]) for row in ORDINALS]
-)
+@pytest.mark.parametrize(("builder", "there", "gates", "writes"), cases(ORDINALS))
 def test_ordinals_and_partition(builder: Builder, there: str, gates: str, writes: list[str]) -> None:
     assert summary(planned(builder, there, gates=gates)) == writes
 
 
-@pytest.mark.parametrize(
-    ("builder", "there", "writes", "reasons"), [pytest.param(*row[1:], id=row[0]) for row in UPDATES]
-)
+@pytest.mark.parametrize(("builder", "there", "writes", "reasons"), cases(UPDATES))
 def test_updates(builder: Builder, there: str, writes: list[str], reasons: set[str]) -> None:
     result = planned(builder, there)
     assert summary(result) == writes
     assert reasons <= codes(result)
 
 
-@pytest.mark.parametrize(("builder", "there", "writes"), [pytest.param(*row[1:], id=row[0]) for row in SCALING])
+@pytest.mark.parametrize(("builder", "there", "writes"), cases(SCALING))
 def test_scaling(builder: Builder, there: str, writes: list[str]) -> None:
     assert summary(planned(builder, there)) == writes
 

@@ -5,6 +5,7 @@ import pytest
 
 from flotilla_common.control.plan import Create, Patch
 from tests.testkit.plans import codes
+from tests.testkit.tables import cases
 from tests.unit.statefulset.build import OWNER, Builder, planned, pod, pods, revision, sts, summary
 
 DELETE, UPDATE, NORMAL = "preDelete", "inPlaceUpdate", "preNormal"
@@ -96,7 +97,7 @@ ROWS: list[tuple[str, Builder, str, dict[int, dict[str, str]], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("builder", "there", "labels", "writes"), [pytest.param(*row[1:], id=row[0]) for row in ROWS])
+@pytest.mark.parametrize(("builder", "there", "labels", "writes"), cases(ROWS))
 def test_hooks(builder: Builder, there: str, labels: dict[int, dict[str, str]], writes: list[str]) -> None:
     assert summary(planned(builder, pods(there, labels=labels))) == writes
 

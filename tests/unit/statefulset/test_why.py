@@ -6,6 +6,7 @@ import pytest
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Plan
 from tests.testkit.documents import Json
+from tests.testkit.tables import cases
 from tests.unit.statefulset.build import planned, pods, sts
 
 
@@ -47,7 +48,7 @@ ROWS: list[tuple[str, Json, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("status", "expected"), [pytest.param(*row[1:], id=row[0]) for row in ROWS])
+@pytest.mark.parametrize(("status", "expected"), cases(ROWS))
 def test_the_pod_that_is_waited_for(status: Json, expected: str) -> None:
     (pod,) = pods("0AP")
     result = planned(sts(2, "A").ordered(), [on_a_node(with_status(pod, **status))])
