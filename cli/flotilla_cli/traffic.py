@@ -50,7 +50,7 @@ class Line(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     message: Json = {}  # the payload, as it was published; without the object for kube
 
 
-class Reader:
+class LineReader:
     """Turns messages into lines; caches objects to tell a change from a repetition."""
 
     def __init__(self) -> None:

@@ -8,7 +8,18 @@ import msgspec
 from flotilla_cli.adopt import backup
 from flotilla_cli.adopt.discover import each, resource_of
 from flotilla_cli.adopt.openkruise import STANDSTILL, held_by
-from flotilla_cli.adopt.steps import Available, Noticed, PodsGone, Quiet, Refused, Rewritten, Step, Until, Verb, Write
+from flotilla_cli.adopt.steps import (
+    Available,
+    Delay,
+    LeaseFree,
+    MigrationStep,
+    PodsGone,
+    PolicyEnforced,
+    Rewritten,
+    Until,
+    Write,
+    WriteVerb,
+)
 from flotilla_cli.install.apply import FIELD_MANAGER, InstallError
 from flotilla_cli.install.objects import Place, get, is_true
 from flotilla_common.api.documents import Json, mappings, member, text
@@ -31,7 +42,7 @@ _APPLY = "application/apply-patch+yaml"
 _LOOK_SECONDS = 0.2
 
 
-async def carry_out(api: Api, clock: Clock, steps: Sequence[Step], tell: Callable[[str], None]) -> None:
+async def carry_out(api: Api, clock: Clock, steps: Sequence[MigrationStep], tell: Callable[[str], None]) -> None:
     """Execute the steps in order; `tell` gets a line after each. Raises InstallError, Unreachable."""
     for step in steps:
         for write in step.writes:
@@ -58,16 +69,16 @@ async def _insist(api: Api, clock: Clock, write: Write) -> None:
 async def _do(api: Api, write: Write) -> None:
     place, body = write.place, msgspec.json.encode(write.body)
     match write.verb:
-        case Verb.PATCH:
+        case WriteVerb.PATCH:
             await api.patch(place.resource, place.namespace, place.name, body, PatchType.MERGE)
-        case Verb.STATUS:
+        case WriteVerb.STATUS:
             await api.patch(place.resource, place.namespace, place.name, body, PatchType.MERGE, subresource="status")
-        case Verb.APPLY:
+        case WriteVerb.APPLY:
             params = {"fieldManager": FIELD_MANAGER, "force": "true"}
             await api.patch(place.resource, place.namespace, place.name, body, _APPLY, params=params)
-        case Verb.RESTORE:
+        case WriteVerb.RESTORE:
             await _restore(api, write)
-        case Verb.DELETE:
+        case WriteVerb.DELETE:
             await found_or_none(api.delete(place.resource, place.namespace, place.name))
 
 
@@ -84,13 +95,13 @@ async def _wait(api: Api, clock: Clock, until: Until) -> None:
     match until:
         case Rewritten(definition):
             await _rewrite(api, definition)
-        case Noticed(seconds):
+        case Delay(seconds):
             await clock.sleep(seconds)
-        case PodsGone() | Quiet() | Available() | Refused():
+        case PodsGone() | LeaseFree() | Available() | PolicyEnforced():
             await _wait_for(api, clock, until)
 
 
-async def _wait_for(api: Api, clock: Clock, until: PodsGone | Quiet | Available | Refused) -> None:
+async def _wait_for(api: Api, clock: Clock, until: PodsGone | LeaseFree | Available | PolicyEnforced) -> None:
     deadline = clock.monotonic() + PATIENCE_SECONDS
     while why := await _missing(api, clock, until):
         if clock.monotonic() > deadline:
@@ -108,20 +119,20 @@ async def _rewrite(api: Api, definition: Json) -> None:
                 raise InstallError(f"{place}: {error.message}") from error
 
 
-async def _missing(api: Api, clock: Clock, until: PodsGone | Quiet | Available | Refused) -> str:
+async def _missing(api: Api, clock: Clock, until: PodsGone | LeaseFree | Available | PolicyEnforced) -> str:
     """Return what is still missing; empty if nothing is."""
     match until:
         case PodsGone(owner):
             left = await _pods(api, clock.now(), owner)
             return f"pods of {owner} are left: {', '.join(left)}" if left else ""
-        case Quiet(lease):
+        case LeaseFree(lease):
             holder = held_by(await get(api, lease) or {}, clock.now())
             return f"{holder} holds {lease}: a manager of OpenKruise still runs somewhere" if holder else ""
         case Available(deployment):
             live = await get(api, deployment) or {}
             wanted, there = member(live, "spec").get("replicas", 1), member(live, "status").get("availableReplicas", 0)
             return f"only {there} of {wanted} pods of {deployment} are available" if there < wanted else ""
-        case Refused(write, policy):
+        case PolicyEnforced(write, policy):
             taken = await _is_taken(api, write, policy)
             return f"the apiserver does not apply policy {policy} yet" if taken else ""
 

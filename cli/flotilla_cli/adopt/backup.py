@@ -6,7 +6,7 @@ created, so that a second run does not back up what the first one changed.
 
 import msgspec
 
-from flotilla_cli.adopt.steps import Verb, Write
+from flotilla_cli.adopt.steps import Write, WriteVerb
 from flotilla_cli.install.objects import Place
 from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_common.api.documents import Json, member, text
@@ -27,7 +27,7 @@ def kept(place: Place, live: Json) -> Write:
         "metadata": {"name": name_for(place), "namespace": NAMESPACE, "labels": {LABEL: "true"}},
         "data": {_KEY: msgspec.json.encode(document).decode(), "plural": place.resource.plural},
     }
-    return Write(Verb.RESTORE, Place(CONFIG_MAP, NAMESPACE, name_for(place)), body)
+    return Write(WriteVerb.RESTORE, Place(CONFIG_MAP, NAMESPACE, name_for(place)), body)
 
 
 def name_for(place: Place) -> str:

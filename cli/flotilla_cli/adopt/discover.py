@@ -81,7 +81,7 @@ def policy_places() -> list[Place]:
     return [Place(kind, "", STANDSTILL) for kind in sorted(kinds, key=lambda k: k.kind)]
 
 
-async def look(api: Api, now: datetime) -> Found:
+async def discover(api: Api, now: datetime) -> Found:
     """Read everything. Raises ApiError, Unreachable."""
     definitions = [Place(CRD, "", name) for name in await _names(api, CRD) if name.partition(".")[2] in GROUPS]
     wanted = [MANAGER, DAEMON, LEADER, *CONFIGURATIONS, *own_places(), *policy_places(), *definitions]

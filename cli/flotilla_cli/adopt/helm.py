@@ -9,7 +9,7 @@ objects that both have (`helm install --take-ownership`).
 from collections.abc import Iterator
 
 from flotilla_cli.adopt.discover import Found
-from flotilla_cli.adopt.steps import Step, patch
+from flotilla_cli.adopt.steps import MigrationStep, patch
 from flotilla_cli.install.objects import Place
 from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.resources import SECRET
@@ -19,7 +19,7 @@ OUT_OF_REACH = "flotilla-keeps-this-away-from-helm"
 """Owner of a hidden record, instead of `helm`."""
 
 
-def protect(found: Found) -> Iterator[Step]:
+def protect(found: Found) -> Iterator[MigrationStep]:
     """Yield the steps after which no operation of helm on the old release deletes a CRD."""
     places = [
         place
@@ -28,15 +28,15 @@ def protect(found: Found) -> Iterator[Step]:
     ]
     if places:
         writes = tuple(patch(place, {"metadata": {"annotations": KEEP}}) for place in places)
-        yield Step(f"annotate {len(places)} CRDs with helm.sh/resource-policy: keep", writes)
+        yield MigrationStep(f"annotate {len(places)} CRDs with helm.sh/resource-policy: keep", writes)
     yield from relabel(found, "helm", OUT_OF_REACH, "hide {count} records of release {name} from helm")
 
 
-def relabel(found: Found, owner: str, other: str, what: str) -> Iterator[Step]:
+def relabel(found: Found, owner: str, other: str, what: str) -> Iterator[MigrationStep]:
     """Yield the step that gives the records of the old release another owner."""
     records = [meta for meta in found.releases if member(meta, "labels").get("owner") == owner]
     if records:
         name = text(member(records[0], "labels").get("name"))
         body: Json = {"metadata": {"labels": {"owner": other}}}
         writes = tuple(patch(Place(SECRET, meta["namespace"], meta["name"]), body) for meta in records)
-        yield Step(what.format(count=len(records), name=name), writes)
+        yield MigrationStep(what.format(count=len(records), name=name), writes)

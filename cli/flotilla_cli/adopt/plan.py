@@ -24,7 +24,16 @@ from flotilla_cli.adopt.openkruise import (
     namespaces,
     standstill,
 )
-from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Refused, Step, Verb, Write, patch
+from flotilla_cli.adopt.steps import (
+    LeaseFree,
+    MigrationPlan,
+    MigrationStep,
+    PodsGone,
+    PolicyEnforced,
+    Write,
+    WriteVerb,
+    patch,
+)
 from flotilla_cli.install.objects import place_of
 from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_common.api.documents import Json, mappings, member, sequence
@@ -38,11 +47,11 @@ LEASE_SECONDS = 10 * 365 * 24 * 3600
 _TAKEN_ANNOTATION = {"metadata": {"annotations": {TAKEN: "true"}}}
 
 
-def plan(found: Found, *, leave_unserved: bool = False) -> Plan:
+def plan(found: Found, *, leave_unserved: bool = False) -> MigrationPlan:
     """Return the steps and notes, or the reasons to refuse."""
     refused = list(_refusals(found, leave_unserved=leave_unserved))
     if refused:
-        return Plan((), tuple(_notes(found)), tuple(refused))
+        return MigrationPlan((), tuple(_notes(found)), tuple(refused))
     steps = [
         *_keep(found),
         *helm.protect(found),
@@ -52,7 +61,7 @@ def plan(found: Found, *, leave_unserved: bool = False) -> Plan:
         *_seal(found),
         *_reduce_rights(found),
     ]
-    return Plan(tuple(steps), tuple(_notes(found)))
+    return MigrationPlan(tuple(steps), tuple(_notes(found)))
 
 
 def unserved(found: Found) -> dict[str, int]:
@@ -92,7 +101,7 @@ def _notes(found: Found) -> Iterator[str]:
         )
 
 
-def _keep(found: Found) -> Iterator[Step]:
+def _keep(found: Found) -> Iterator[MigrationStep]:
     places = [
         place
         for place in found.objects
@@ -100,10 +109,10 @@ def _keep(found: Found) -> Iterator[Step]:
     ]
     if places:
         writes = tuple(backup.kept(place, found.objects[place]) for place in places)
-        yield Step(f"back up {len(places)} objects, each in a ConfigMap", writes)
+        yield MigrationStep(f"back up {len(places)} objects, each in a ConfigMap", writes)
 
 
-def _open_admission(found: Found) -> Iterator[Step]:
+def _open_admission(found: Found) -> Iterator[MigrationStep]:
     every = Gates.parse("AllAlpha=true,AllBeta=true")
     ours = {POD_ENTRY, *(entry["name"] for entry in (*mutating_entries(), *validating_entries(every)))}
     for place in CONFIGURATIONS:
@@ -116,20 +125,22 @@ def _open_admission(found: Found) -> Iterator[Step]:
             annotations = {TAKEN: "true", "template": ""}
             body: Json = {"metadata": {"annotations": annotations}, "webhooks": []}
             what = f"remove the {len(entries)} entries of {place}, so that no request waits for a missing webhook"
-            yield Step(what, (patch(place, body),))
+            yield MigrationStep(what, (patch(place, body),))
 
 
-def _stop_manager(found: Found) -> Iterator[Step]:
+def _stop_manager(found: Found) -> Iterator[MigrationStep]:
     live = found.objects.get(MANAGER)
     if live is not None and is_theirs(live):
         replicas = member(live, "spec").get("replicas", 1)
         writes = (patch(MANAGER, _TAKEN_ANNOTATION | {"spec": {"replicas": 0}}),) if replicas else ()
         status = member(live, "status").get("replicas", 0)
         if writes or status:
-            yield Step(f"scale {MANAGER} from {replicas} to 0, and wait for its pods", writes, (PodsGone(MANAGER),))
+            yield MigrationStep(
+                f"scale {MANAGER} from {replicas} to 0, and wait for its pods", writes, (PodsGone(MANAGER),)
+            )
 
 
-def _stop_daemon(found: Found) -> Iterator[Step]:
+def _stop_daemon(found: Found) -> Iterator[MigrationStep]:
     live = found.objects.get(DAEMON)
     if live is None or not is_theirs(live):
         return
@@ -137,10 +148,10 @@ def _stop_daemon(found: Found) -> Iterator[Step]:
     if not away or member(live, "status").get("currentNumberScheduled", 0):
         body: Json = {"spec": {"template": {"spec": {"nodeSelector": {TAKEN: "true"}}}}}
         what = f"keep {DAEMON} off all nodes, and wait for its pods (containers keep running)"
-        yield Step(what, () if away else (patch(DAEMON, body),), (PodsGone(DAEMON),))
+        yield MigrationStep(what, () if away else (patch(DAEMON, body),), (PodsGone(DAEMON),))
 
 
-def _seal(found: Found) -> Iterator[Step]:
+def _seal(found: Found) -> Iterator[MigrationStep]:
     held = member(found.objects.get(LEADER, {}), "spec").get("holderIdentity") == HOLDER
     if not held:
         now = rfc3339(found.now).replace("Z", ".000000Z")
@@ -156,24 +167,24 @@ def _seal(found: Found) -> Iterator[Step]:
             "metadata": {"name": LEADER.name, "namespace": LEADER.namespace},
             "spec": spec,
         }
-        yield Step(f"wait until {LEADER} is no longer renewed", until=(Quiet(LEADER),))
-        yield Step(f"hold {LEADER} for Flotilla", (Write(Verb.APPLY, LEADER, body),))
+        yield MigrationStep(f"wait until {LEADER} is no longer renewed", until=(LeaseFree(LEADER),))
+        yield MigrationStep(f"hold {LEADER} for Flotilla", (Write(WriteVerb.APPLY, LEADER, body),))
     changed = [one for one in standstill() if not covers(found.objects.get(place_of(one)), one)]
     if changed and found.policies:
         another = patch(LEADER, {"spec": {"holderIdentity": "another"}})
-        yield Step(
+        yield MigrationStep(
             "add a policy that rejects what would start it again",
-            tuple(Write(Verb.APPLY, place_of(document), document) for document in changed),
-            (Refused(another, STANDSTILL),),
+            tuple(Write(WriteVerb.APPLY, place_of(document), document) for document in changed),
+            (PolicyEnforced(another, STANDSTILL),),
         )
 
 
-def _reduce_rights(found: Found) -> Iterator[Step]:
+def _reduce_rights(found: Found) -> Iterator[MigrationStep]:
     rules = mappings(found.objects.get(ROLE, {}).get("rules"))
     users = rules_of_users(rules)
     if users != rules:
         what = f"{ROLE}: keep {len(users)} rules of users, remove the rights of OpenKruise's manager"
-        yield Step(what, (patch(ROLE, _TAKEN_ANNOTATION | {"rules": users}),))
+        yield MigrationStep(what, (patch(ROLE, _TAKEN_ANNOTATION | {"rules": users}),))
 
 
 _KNOWN = {

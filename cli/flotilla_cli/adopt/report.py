@@ -14,7 +14,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.kube.interface import Api, ApiError, pages
 
 
-class Line(msgspec.Struct, frozen=True):
+class KindSurvey(msgspec.Struct, frozen=True):
     """One kind: the number of its objects, None if unreadable now, and a text for each that is under way."""
 
     kind: str
@@ -23,19 +23,19 @@ class Line(msgspec.Struct, frozen=True):
     under_way: Sequence[str] = ()
 
 
-async def survey(api: Api, found: Found) -> list[Line]:
+async def survey(api: Api, found: Found) -> list[KindSurvey]:
     """Read all objects of all kinds; served kinds come first. Raises Unreachable."""
-    lines: list[Line] = []
+    lines: list[KindSurvey] = []
     for place, definition in found.definitions.items():
         resource = resource_of(definition)
         if is_served(definition):
             lines.append(await _read(api, resource))
         else:
-            lines.append(Line(resource.kind, served=False, count=found.counts.get(place.name, 0)))
+            lines.append(KindSurvey(resource.kind, served=False, count=found.counts.get(place.name, 0)))
     return sorted(lines, key=lambda line: (not line.served, line.kind))
 
 
-def report(lines: Sequence[Line]) -> Iterator[str]:
+def report(lines: Sequence[KindSurvey]) -> Iterator[str]:
     """Yield the survey as lines for people."""
     yield from _table("continued by Flotilla", [line for line in lines if line.served])
     left = [line for line in lines if not line.served and line.count]
@@ -46,21 +46,21 @@ def report(lines: Sequence[Line]) -> Iterator[str]:
         yield from (f"  {text}" for text in going)
 
 
-def _table(title: str, lines: Sequence[Line]) -> Iterator[str]:
+def _table(title: str, lines: Sequence[KindSurvey]) -> Iterator[str]:
     yield f"{title}:"
     for line in lines:
         yield f"  {line.kind:<26}{'cannot be read now' if line.count is None else line.count:>6}"
 
 
-async def _read(api: Api, resource: Resource) -> Line:
+async def _read(api: Api, resource: Resource) -> KindSurvey:
     count, going = 0, list[str]()
     try:
         async for page in pages(api, resource):
             count += len(page.items)
             going += filter(None, (under_way(resource, msgspec.json.decode(raw)) for raw in page.items))
     except ApiError:  # stored in an older version, and the conversion webhook is not up yet
-        return Line(resource.kind, served=True, count=None)
-    return Line(resource.kind, served=True, count=count, under_way=going)
+        return KindSurvey(resource.kind, served=True, count=None)
+    return KindSurvey(resource.kind, served=True, count=count, under_way=going)
 
 
 def under_way(resource: Resource, live: Json) -> str:

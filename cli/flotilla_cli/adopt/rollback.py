@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from flotilla_cli.adopt import backup, helm
 from flotilla_cli.adopt.discover import Found, own_places, policy_places, stored_version
 from flotilla_cli.adopt.openkruise import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER
-from flotilla_cli.adopt.steps import Available, Noticed, Plan, Rewritten, Step, Verb, Write, patch
+from flotilla_cli.adopt.steps import Available, Delay, MigrationPlan, MigrationStep, Rewritten, Write, WriteVerb, patch
 from flotilla_cli.install.objects import Place
 from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_common.api.documents import Json, mappings, member, sequence, text
@@ -25,19 +25,19 @@ NOTICE_SECONDS = 3.0
 _LATE = (*CONFIGURATIONS, MANAGER, DAEMON)
 
 
-def undo(found: Found) -> Plan:
+def undo(found: Found) -> MigrationPlan:
     """Return the steps and notes, or the reasons to refuse."""
     if not found.before:
-        return Plan(refused=("nothing to undo: this cluster was not taken over",))
+        return MigrationPlan(refused=("nothing to undo: this cluster was not taken over",))
     running = found.services
     if strange := list(_in_strange_versions(found)):
         return _convert_back(found, strange, running)
     if running:
         names = ", ".join(running)
-        return Plan(refused=(f"services of Flotilla still run here (leases {names}): stop them first",))
+        return MigrationPlan(refused=(f"services of Flotilla still run here (leases {names}): stop them first",))
     if found.pods:
         names = ", ".join(sorted(found.pods))
-        return Plan(
+        return MigrationPlan(
             refused=(f"there are still pods of Flotilla ({names}): remove them with helm uninstall --no-hooks",)
         )
     notes = [
@@ -55,7 +55,7 @@ def undo(found: Found) -> Plan:
         *_restore(found, list(CONFIGURATIONS), "restore OpenKruise's webhook entries"),
         _forget(found),
     ]
-    return Plan(tuple(steps), tuple(notes))
+    return MigrationPlan(tuple(steps), tuple(notes))
 
 
 def runs_out(found: Found) -> bool:
@@ -74,7 +74,7 @@ def _in_strange_versions(found: Found) -> Iterator[Place]:
                 yield place
 
 
-def _convert_back(found: Found, places: list[Place], running: list[str]) -> Plan:
+def _convert_back(found: Found, places: list[Place], running: list[str]) -> MigrationPlan:
     """Return the first half of the way back, while Flotilla's webhook can convert."""
     names = ", ".join(place.name for place in places)
     if not running:
@@ -82,12 +82,12 @@ def _convert_back(found: Found, places: list[Place], running: list[str]) -> Plan
             f"objects of {names} are stored in a version that this OpenKruise does not have, and only Flotilla's "
             "webhook converts them: start Flotilla again, run this command, stop Flotilla, and run it again"
         )
-        return Plan(refused=(why,))
+        return MigrationPlan(refused=(why,))
     steps = tuple(step for place in places for step in _store_as_before(found, place))
-    return Plan(steps, ("this is the first half. Then stop Flotilla's services, and run the command again",))
+    return MigrationPlan(steps, ("this is the first half. Then stop Flotilla's services, and run the command again",))
 
 
-def _store_as_before(found: Found, place: Place) -> Iterator[Step]:
+def _store_as_before(found: Found, place: Place) -> Iterator[MigrationStep]:
     live, before_it = found.definitions[place], found.before[place]
     stored = stored_version(before_it)
     versions = [
@@ -95,19 +95,19 @@ def _store_as_before(found: Found, place: Place) -> Iterator[Step]:
     ]
     changed = live | {"spec": member(live, "spec") | {"versions": versions}}
     write = patch(place, {"spec": {"versions": versions}})
-    yield Step(f"{place.name}: store in {stored} again", (write,), (Noticed(NOTICE_SECONDS), Rewritten(changed)))
-    status = Write(Verb.STATUS, place, {"status": {"storedVersions": [stored]}})
-    yield Step(f"{place.name}: all objects are stored in {stored}", (status,))
+    yield MigrationStep(f"{place.name}: store in {stored} again", (write,), (Delay(NOTICE_SECONDS), Rewritten(changed)))
+    status = Write(WriteVerb.STATUS, place, {"status": {"storedVersions": [stored]}})
+    yield MigrationStep(f"{place.name}: all objects are stored in {stored}", (status,))
 
 
-def _open_admission(found: Found) -> Iterator[Step]:
+def _open_admission(found: Found) -> Iterator[MigrationStep]:
     for place in CONFIGURATIONS:
         live = found.objects.get(place)
         if live is not None and mappings(live.get("webhooks")) and not _is_back(found, place):
             body: Json = {"metadata": {"annotations": {"template": ""}}, "webhooks": []}
-            yield Step(f"remove Flotilla's entries from {place}", (patch(place, body),))
+            yield MigrationStep(f"remove Flotilla's entries from {place}", (patch(place, body),))
         if live is None and place in found.before:
-            yield Step(
+            yield MigrationStep(
                 f"create {place} without entries: OpenKruise does not start without it", (_emptied(found, place),)
             )
 
@@ -116,50 +116,50 @@ def _emptied(found: Found, place: Place) -> Write:
     kept = found.before[place]
     meta = member(kept, "metadata")
     annotations = member(meta, "annotations") | {"template": ""}
-    return Write(Verb.RESTORE, place, kept | {"metadata": meta | {"annotations": annotations}, "webhooks": []})
+    return Write(WriteVerb.RESTORE, place, kept | {"metadata": meta | {"annotations": annotations}, "webhooks": []})
 
 
-def _unlock(found: Found) -> Iterator[Step]:
+def _unlock(found: Found) -> Iterator[MigrationStep]:
     places = [place for place in reversed(policy_places()) if place in found.objects]
     if member(found.objects.get(LEADER, {}), "spec").get("holderIdentity") == HOLDER:
         places.append(LEADER)
     if places:
-        writes = tuple(Write(Verb.DELETE, place) for place in places)
-        yield Step("let OpenKruise work again: remove the policies, release its lease", writes)
+        writes = tuple(Write(WriteVerb.DELETE, place) for place in places)
+        yield MigrationStep("let OpenKruise work again: remove the policies, release its lease", writes)
 
 
-def _remove(found: Found) -> Iterator[Step]:
+def _remove(found: Found) -> Iterator[MigrationStep]:
     places = [
         place
         for place in reversed(own_places())
         if place in found.objects and place not in found.before and place.resource not in (CRD, NAMESPACES)
     ]
     if places:
-        writes = tuple(Write(Verb.DELETE, place) for place in places)
-        yield Step(f"remove {len(places)} objects of Flotilla", writes)
+        writes = tuple(Write(WriteVerb.DELETE, place) for place in places)
+        yield MigrationStep(f"remove {len(places)} objects of Flotilla", writes)
 
 
-def _start(found: Found) -> Iterator[Step]:
+def _start(found: Found) -> Iterator[MigrationStep]:
     yield from _restore(found, [DAEMON], f"allow {DAEMON} on the nodes")
     if MANAGER in found.before:
         replicas = member(found.before[MANAGER], "spec").get("replicas", 1)
         for step in _restore(found, [MANAGER], f"scale {MANAGER} to {replicas}, and wait for its pods"):
-            yield Step(step.what, step.writes, (Available(MANAGER),))
+            yield MigrationStep(step.what, step.writes, (Available(MANAGER),))
 
 
-def _restore(found: Found, places: list[Place], what: str) -> Iterator[Step]:
+def _restore(found: Found, places: list[Place], what: str) -> Iterator[MigrationStep]:
     changed = [place for place in places if place in found.before and not _is_back(found, place)]
     if changed:
         listed = f" ({len(changed)} objects)" if len(changed) > 1 else ""
-        writes = tuple(Write(Verb.RESTORE, place, found.before[place]) for place in changed)
-        yield Step(what + listed, writes)
+        writes = tuple(Write(WriteVerb.RESTORE, place, found.before[place]) for place in changed)
+        yield MigrationStep(what + listed, writes)
 
 
 def _is_back(found: Found, place: Place) -> bool:
     return place in found.before and backup.is_as_before(found.before[place], found.objects.get(place))
 
 
-def _forget(found: Found) -> Step:
+def _forget(found: Found) -> MigrationStep:
     """Return the last step; until then the command can be run again."""
     places = [Place(CONFIG_MAP, NAMESPACE, backup.name_for(place)) for place in found.before]
-    return Step("remove the backups", tuple(Write(Verb.DELETE, place) for place in places))
+    return MigrationStep("remove the backups", tuple(Write(WriteVerb.DELETE, place) for place in places))

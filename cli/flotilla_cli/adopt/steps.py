@@ -8,7 +8,7 @@ from flotilla_cli.install.objects import Place
 from flotilla_common.api.documents import Json
 
 
-class Verb(StrEnum):
+class WriteVerb(StrEnum):
     """How an object is written."""
 
     PATCH = "patch"  # a merge patch
@@ -21,7 +21,7 @@ class Verb(StrEnum):
 class Write(msgspec.Struct, frozen=True):
     """One write of one object."""
 
-    verb: Verb
+    verb: WriteVerb
     place: Place
     body: Json = {}
 
@@ -32,7 +32,7 @@ class PodsGone(msgspec.Struct, frozen=True):
     owner: Place
 
 
-class Quiet(msgspec.Struct, frozen=True):
+class LeaseFree(msgspec.Struct, frozen=True):
     """Wait until a lease has no other holder."""
 
     lease: Place
@@ -50,23 +50,23 @@ class Rewritten(msgspec.Struct, frozen=True):
     definition: Json
 
 
-class Refused(msgspec.Struct, frozen=True):
+class PolicyEnforced(msgspec.Struct, frozen=True):
     """Wait until the apiserver rejects a write by a policy, tested by dry runs."""
 
     write: Write  # a merge patch
     policy: str
 
 
-class Noticed(msgspec.Struct, frozen=True):
+class Delay(msgspec.Struct, frozen=True):
     """Wait for a number of seconds until every apiserver has noticed a change of a CRD, which cannot be observed."""
 
     seconds: float
 
 
-Until = PodsGone | Quiet | Available | Rewritten | Noticed | Refused
+Until = PodsGone | LeaseFree | Available | Rewritten | Delay | PolicyEnforced
 
 
-class Step(msgspec.Struct, frozen=True):
+class MigrationStep(msgspec.Struct, frozen=True):
     """One line of a plan."""
 
     what: str
@@ -74,14 +74,14 @@ class Step(msgspec.Struct, frozen=True):
     until: tuple[Until, ...] = ()
 
 
-class Plan(msgspec.Struct, frozen=True):
+class MigrationPlan(msgspec.Struct, frozen=True):
     """The steps in order, notes for the user, and reasons to refuse, which prevent all steps."""
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[MigrationStep, ...] = ()
     notes: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
 
 
 def patch(place: Place, body: Json) -> Write:
     """Return a merge patch."""
-    return Write(Verb.PATCH, place, body)
+    return Write(WriteVerb.PATCH, place, body)

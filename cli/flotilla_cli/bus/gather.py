@@ -123,7 +123,7 @@ class Large(msgspec.Struct, frozen=True):
     bytes: int
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
+class BusSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """One observation. `before` has the streams as they were `seconds` earlier."""
 
     now: datetime
@@ -138,7 +138,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     largest: Sequence[Large]
 
 
-async def look(bus: NatsBus, clock: Clock, seconds: float) -> Look:
+async def gather(bus: NatsBus, clock: Clock, seconds: float) -> BusSnapshot:
     """Observe the bus for this time. Raises BusError."""
     beats: dict[str, Beat] = {}
     traffic = Traffic()
@@ -154,7 +154,7 @@ async def look(bus: NatsBus, clock: Clock, seconds: float) -> Look:
     streams, passed = await list_streams(bus), clock.monotonic() - begun
     for one in listening:
         await one.stop()
-    return Look(
+    return BusSnapshot(
         now=clock.now(),
         seconds=passed,
         before=before,

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.bus.gather import Beat, Large, Look, Marked, Share
+from flotilla_cli.bus.gather import Beat, BusSnapshot, Large, Marked, Share
 from flotilla_cli.bus.streams import Consumer, Stream
 from flotilla_cli.output import span
 
@@ -58,7 +58,7 @@ class View(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     largest: Sequence[Large]
 
 
-def view(look: Look, services: Iterable[str]) -> View:
+def view(look: BusSnapshot, services: Iterable[str]) -> View:
     """Return the display. `services`: those that must be present."""
     rows = [_row(look, stream) for stream in look.streams]
     behind = sorted((one for one in look.consumers if one.pending or one.unacknowledged), key=lambda one: -one.pending)
@@ -80,7 +80,7 @@ def view(look: Look, services: Iterable[str]) -> View:
     )
 
 
-def _row(look: Look, stream: Stream) -> Row:
+def _row(look: BusSnapshot, stream: Stream) -> Row:
     before: Mapping[str, int] = {one.name: one.last_sequence for one in look.before}
     readers = [one for one in look.consumers if one.stream == stream.name]
     marked = look.markers.get(stream.name)
@@ -98,7 +98,7 @@ def _row(look: Look, stream: Stream) -> Row:
     return _marked(row, marked, look) if marked else row
 
 
-def _marked(row: Row, marked: Marked, look: Look) -> Row:
+def _marked(row: Row, marked: Marked, look: BusSnapshot) -> Row:
     publishers = [beat.name for beat in look.beats if marked.resource in beat.resources]
     return msgspec.structs.replace(
         row,

@@ -5,12 +5,12 @@ import asyncio
 import click
 
 from flotilla_cli.adopt.apply import carry_out
-from flotilla_cli.adopt.discover import Found, look
+from flotilla_cli.adopt.discover import Found, discover
 from flotilla_cli.adopt.plan import plan
 from flotilla_cli.adopt.report import report, survey
 from flotilla_cli.adopt.rollback import runs_out
 from flotilla_cli.adopt.rollback import undo as way_back
-from flotilla_cli.adopt.steps import Plan
+from flotilla_cli.adopt.steps import MigrationPlan
 from flotilla_cli.connection import Target, open_api, reported, target_of
 from flotilla_cli.options import cluster_options
 from flotilla_common.clock import Clock, SystemClock
@@ -44,7 +44,7 @@ def adopt(kubeconfig: str, context: str, dry_run: bool, undo: bool, leave_unserv
     async def run(target: Target) -> None:
         clock = SystemClock()
         async with open_api(target) as api:
-            found = await look(api, clock.now())
+            found = await discover(api, clock.now())
             if undo and not dry_run and runs_out(found):
                 click.echo(f"waiting up to {RUN_OUT_SECONDS:.0f} s for remaining pods and leases of Flotilla")
                 found = await _look_back(api, clock)
@@ -68,12 +68,12 @@ async def _look_back(api: Api, clock: Clock) -> Found:
     Pods of the chart end after its removal, and services that were killed leave leases, which expire.
     """
     deadline = clock.monotonic() + RUN_OUT_SECONDS
-    while runs_out(found := await look(api, clock.now())) and clock.monotonic() < deadline:
+    while runs_out(found := await discover(api, clock.now())) and clock.monotonic() < deadline:
         await clock.sleep(1.0)
     return found
 
 
-def _introduce(made: Plan) -> None:
+def _introduce(made: MigrationPlan) -> None:
     for note in made.notes:
         click.echo(f"note: {note}")
     if made.refused:
@@ -82,7 +82,7 @@ def _introduce(made: Plan) -> None:
         click.echo("nothing to do")
 
 
-def _list(made: Plan) -> None:
+def _list(made: MigrationPlan) -> None:
     for number, step in enumerate(made.steps, 1):
         click.echo(f"{number}. {step.what}")
         for write in step.writes:

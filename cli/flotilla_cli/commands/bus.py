@@ -6,7 +6,7 @@ from functools import partial
 
 import click
 
-from flotilla_cli.bus.gather import look
+from flotilla_cli.bus.gather import gather
 from flotilla_cli.bus.render import render
 from flotilla_cli.bus.view import view
 from flotilla_cli.connection import connected, open_bus, reported, required_nats_url
@@ -45,7 +45,7 @@ async def _bus(url: str, seconds: float, screen: Screen, *, watch: bool, everyth
         await connected(opened, clock)
         with screen:
             while True:
-                shown = view(await look(opened, clock, seconds), services)
+                shown = view(await gather(opened, clock, seconds), services)
                 draw = partial(render, shown, everything=everything)
                 if not watch:
                     screen.once(draw, shown)

@@ -11,7 +11,7 @@ import msgspec
 from flotilla_cli import connection
 from flotilla_cli.connection import Target, open_api, open_bus, reported, target_of
 from flotilla_cli.doctor.catalogue import examine
-from flotilla_cli.doctor.collect import Places, look
+from flotilla_cli.doctor.collect import Sources, collect
 from flotilla_cli.doctor.finding import BROKEN, Finding, Outcome, confirmed, exit_code, keys
 from flotilla_cli.options import bus_option, cluster_options
 from flotilla_cli.output import Progress
@@ -52,26 +52,26 @@ async def _examined(target: Target, nats: str, clock: Clock) -> Sequence[Outcome
     progress = Progress(clock)
     async with _places(target, nats, clock) as places:
         with progress.step("Look at the installation"):
-            looks = [examine(await look(places))]
+            looks = [examine(await collect(places))]
         while keys(looks[-1]) and len(looks) < MOST_LOOKS:
             with progress.step("Look again to confirm the findings"):
                 await clock.sleep(AGAIN_SECONDS)
-                looks.append(examine(await look(places)))
+                looks.append(examine(await collect(places)))
             if keys(looks[-1]) <= keys(looks[-2]):
                 break
         return looks[0] if len(looks) == 1 else confirmed(looks[-2], looks[-1])
 
 
 @asynccontextmanager
-async def _places(target: Target, nats: str, clock: Clock) -> AsyncGenerator[Places]:
+async def _places(target: Target, nats: str, clock: Clock) -> AsyncGenerator[Sources]:
     url = connection.nats_url_of(nats, target.kubeconfig)
     local = connection.set_of(target.kubeconfig)
     async with open_api(target) as api:
         if not url:
-            yield Places(api, None, None, local, clock)
+            yield Sources(api, None, None, local, clock)
             return
         async with open_bus(url, target.kubeconfig) as bus:
-            yield Places(api, bus, connection.bus_target_of(url, target.kubeconfig), local, clock)
+            yield Sources(api, bus, connection.bus_target_of(url, target.kubeconfig), local, clock)
 
 
 class Report(msgspec.Struct, frozen=True, rename="camel"):

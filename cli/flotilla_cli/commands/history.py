@@ -8,7 +8,7 @@ import msgspec
 
 from flotilla_cli.connection import Target, connected, open_api, open_bus, reported, required_nats_url
 from flotilla_cli.history.gather import gather, gather_pod, writers_of
-from flotilla_cli.history.generations import Record, Writer
+from flotilla_cli.history.generations import ObjectRecords, Writer
 from flotilla_cli.history.render import render
 from flotilla_cli.history.timeline import Timeline, pod_story, story
 from flotilla_cli.options import Reach, object_argument, reach_options, since_option
@@ -59,7 +59,7 @@ async def _history(url: str, target: Target, resource: Resource, namespace: str,
     return story(record, clock.now())
 
 
-async def _writers(target: Target, record: Record, resource: Resource) -> tuple[Writer, ...]:
+async def _writers(target: Target, record: ObjectRecords, resource: Resource) -> tuple[Writer, ...]:
     """Return the owners of the object's fields, if the apiserver can be reached."""
     try:
         async with open_api(target) as api:

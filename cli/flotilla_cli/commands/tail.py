@@ -11,7 +11,7 @@ import msgspec
 from flotilla_cli import traffic
 from flotilla_cli.connection import connected, open_bus, reported, required_nats_url
 from flotilla_cli.options import bus_option, since_option
-from flotilla_cli.traffic import Line, Reader, matches
+from flotilla_cli.traffic import Line, LineReader, matches
 from flotilla_common.bus.interface import Message
 from flotilla_common.clock import Clock, SystemClock
 
@@ -98,7 +98,7 @@ class _Lines:
         self._options = options
         self._clock = clock
         self._queue: asyncio.Queue[Line] = asyncio.Queue(BACKLOG if options.since is None else 0)
-        self._reader = Reader()
+        self._reader = LineReader()
         self._lost = 0
 
     def hear(self, message: Message) -> None:

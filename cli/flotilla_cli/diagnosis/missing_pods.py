@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from flotilla_cli.views.kindview import Served
+from flotilla_cli.views.kindview import CoveredNodes
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Reason, State
 from flotilla_common.control.text import named
@@ -31,7 +31,7 @@ class MissingPods(msgspec.Struct, frozen=True):
         return f"{named(self.nodes)}: {self.why}"
 
 
-def vacancies(served: Served, troubles: Sequence[Group], reasons: Sequence[Reason]) -> list[MissingPods]:
+def vacancies(served: CoveredNodes, troubles: Sequence[Group], reasons: Sequence[Reason]) -> list[MissingPods]:
     """Return the nodes without a pod, those that need one first, then by number.
 
     `troubles`: problems of pods; `reasons`: those of the service.

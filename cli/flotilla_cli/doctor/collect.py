@@ -16,7 +16,7 @@ from flotilla_cli import connection, plugins
 from flotilla_cli.bus_server import BusUsers
 from flotilla_cli.connection import BusTarget
 from flotilla_cli.doctor import expected
-from flotilla_cli.doctor.facts import Banner, Certificate, Fact, Facts, Heard, NotKnown, Sample, Stream
+from flotilla_cli.doctor.facts import Banner, Certificate, Fact, Facts, NotKnown, ReplicaHeartbeat, Sample, Stream
 from flotilla_cli.doctor.gather import bus as bus_facts
 from flotilla_cli.doctor.gather import cluster, tls
 from flotilla_cli.doctor.gather.cluster import listed
@@ -64,7 +64,7 @@ async def fact(asking: Coroutine[Any, Any, T], seconds: float = SECONDS) -> Fact
         return Fact(why=str(error))
 
 
-class Places(msgspec.Struct, frozen=True):
+class Sources(msgspec.Struct, frozen=True):
     """The places to look at. `local`: the local set, if the cluster is one."""
 
     api: Api
@@ -74,7 +74,7 @@ class Places(msgspec.Struct, frozen=True):
     clock: Clock
 
 
-async def look(places: Places) -> Facts:
+async def collect(places: Sources) -> Facts:
     """Gather all facts."""
     return await _Look(places).facts()
 
@@ -82,7 +82,7 @@ async def look(places: Places) -> Facts:
 class _Look:
     """The requests of one look; some wait for the results of others."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Sources) -> None:
         self._places = places
         self._api = places.api
         self._clock = places.clock
@@ -133,7 +133,7 @@ class _Look:
         return {
             "banners": (self._banners(), SECONDS),
             "account": (self._account(), SECONDS),
-            "heard": (self._heard(), LONG_SECONDS),
+            "heartbeats": (self._heartbeats(), LONG_SECONDS),
             "streams": (self._streams(), LONG_SECONDS),
             "samples": (self._samples(), LONG_SECONDS),
         }
@@ -168,12 +168,14 @@ class _Look:
     async def _account(self) -> object:
         return await bus_facts.account(await self._bus())
 
-    async def _heard(self) -> Sequence[Heard]:
+    async def _heartbeats(self) -> Sequence[ReplicaHeartbeat]:
         """Collect heartbeats, then end the look, also on failure: leases are read a second time then."""
         try:
             bus = await self._bus()
             needed = asyncio.ensure_future(self._expected())
-            return await bus_facts.heard(bus, self._clock, lambda known: needed.done() and needed.result() <= known)
+            return await bus_facts.heartbeats(
+                bus, self._clock, lambda known: needed.done() and needed.result() <= known
+            )
         except (BusError, NotKnown):
             await self._clock.sleep(LISTEN_SECONDS)
             raise

@@ -117,7 +117,7 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     nodes: frozenset[str] = frozenset()  # of a stream with copies: the nodes that have some
 
 
-class Heard(msgspec.Struct, frozen=True):
+class ReplicaHeartbeat(msgspec.Struct, frozen=True):
     """The last heartbeat of a replica.
 
     `ahead`: seconds by which its clock is ahead of this machine's; None: not in the heartbeat.
@@ -170,7 +170,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     banners: Fact[Sequence[Banner]]
     account: Fact[Account]
     streams: Fact[Mapping[str, Stream | None]]  # by name; None: it does not exist
-    heard: Fact[Sequence[Heard]]
+    heartbeats: Fact[Sequence[ReplicaHeartbeat]]
     samples: Fact[Mapping[str, Sample]]  # by resource
     processes: Sequence[Health] = ()  # of the local set, if it is one
     local: Sequence[str] = ()  # the services of the local set

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from flotilla_cli.bus.streams import list_streams
-from flotilla_cli.history.generations import WEBHOOK, Pod, Record, Writer, is_user_write
+from flotilla_cli.history.generations import WEBHOOK, ObjectRecords, Pod, Writer, is_user_write
 from flotilla_cli.published import Act, Why, decoded
 from flotilla_common.api.core import Pod as LivePod
 from flotilla_common.api.documents import Json, mappings, member, text
@@ -18,7 +18,7 @@ from flotilla_common.bus.interface import Message
 from flotilla_common.bus.nats import NatsBus
 
 
-async def gather(bus: NatsBus, resource: Resource, namespace: str, name: str) -> Record:
+async def gather(bus: NatsBus, resource: Resource, namespace: str, name: str) -> ObjectRecords:
     """Return all records about an object of our kinds. Raises BusError."""
     found: dict[int, Act] = {}  # by the sequence of the message: some subjects overlap
     whys: list[Why] = []
@@ -42,7 +42,7 @@ async def gather(bus: NatsBus, resource: Resource, namespace: str, name: str) ->
     uses = tuple(act for act in acts if _is_use(act, own, namespace))
     acts = [act for act in acts if not _is_use(act, own, namespace)]
     made = {act.name for act in acts if act.kind == POD.kind and act.action == "create"}
-    return Record(
+    return ObjectRecords(
         kind=resource.kind,
         namespace=namespace,
         name=name,
@@ -55,7 +55,7 @@ async def gather(bus: NatsBus, resource: Resource, namespace: str, name: str) ->
     )
 
 
-async def gather_pod(bus: NatsBus, namespace: str, name: str) -> Record:
+async def gather_pod(bus: NatsBus, namespace: str, name: str) -> ObjectRecords:
     """Return all records about a pod. Raises BusError."""
     acts: list[Act] = []
 
@@ -66,7 +66,7 @@ async def gather_pod(bus: NatsBus, namespace: str, name: str) -> Record:
 
     place = f"{subjects.token(namespace)}.{subjects.token(name)}"
     await bus.history(subjects.ACT_STREAM.name, f"act.v1.*.pods.{place}", take)
-    return Record(
+    return ObjectRecords(
         kind=POD.kind,
         namespace=namespace,
         name=name,

@@ -40,7 +40,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     ready: datetime | None = None
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class ObjectRecords(msgspec.Struct, frozen=True, kw_only=True):
     """All records, each kind in time order.
 
     `begins`: the time since which nothing is missing; `pods` by name. `uses`: requests about other objects that this
@@ -83,7 +83,7 @@ class _Start(msgspec.Struct, frozen=True):
     user_write: Act | None
 
 
-def generations(record: Record) -> list[Generation]:
+def generations(record: ObjectRecords) -> list[Generation]:
     """Return all generations in order; none if there is no record of the object."""
     starts = _starts(record)
     made: list[Generation] = []
@@ -111,7 +111,7 @@ def generations(record: Record) -> list[Generation]:
     return made
 
 
-def _starts(record: Record) -> list[_Start]:
+def _starts(record: ObjectRecords) -> list[_Start]:
     found: dict[GenerationKey, _Start] = {}
     for write in record.user_writes:
         key = (write.uid, write.generation)

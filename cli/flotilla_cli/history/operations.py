@@ -53,7 +53,7 @@ class Operation(msgspec.Struct, kw_only=True):
         return (self.ended - self.begin.at).total_seconds() if self.ended else None
 
 
-class Wave(msgspec.Struct):
+class OperationWave(msgspec.Struct):
     """Operations of one kind of work that were begun together."""
 
     operations: list[Operation]
@@ -114,20 +114,20 @@ def _close(operation: Operation) -> None:
         operation.ended = max(ready, operation.ended or operation.last) if ready else None
 
 
-def waves(found: Sequence[Operation], most: int = WAVES) -> list[Wave]:
+def waves(found: Sequence[Operation], most: int = WAVES) -> list[OperationWave]:
     """Return the operations by work and pass, at most `most` waves for each work, in time order."""
-    by_work: dict[Work, dict[str, Wave]] = {}
+    by_work: dict[Work, dict[str, OperationWave]] = {}
     for operation in found:
         passes = by_work.setdefault(operation.work, {})
-        passes.setdefault(operation.begin.trace, Wave([])).operations.append(operation)
+        passes.setdefault(operation.begin.trace, OperationWave([])).operations.append(operation)
     merged = [wave for passes in by_work.values() for wave in _merged(list(passes.values()), most)]
     return sorted(merged, key=lambda wave: wave.began)
 
 
-def _merged(found: list[Wave], most: int) -> list[Wave]:
+def _merged(found: list[OperationWave], most: int) -> list[OperationWave]:
     found.sort(key=lambda wave: wave.began)
     while len(found) > most:
         gaps = [(found[at + 1].began - found[at].last, at) for at in range(len(found) - 1)]
         _, at = min(gaps)
-        found[at : at + 2] = [Wave(found[at].operations + found[at + 1].operations)]
+        found[at : at + 2] = [OperationWave(found[at].operations + found[at + 1].operations)]
     return found

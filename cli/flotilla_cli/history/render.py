@@ -5,8 +5,8 @@ from datetime import datetime
 
 from rich.text import Text
 
-from flotilla_cli.history.steps import Step
-from flotilla_cli.history.timeline import GenerationView, Timeline, Totals
+from flotilla_cli.history.steps import TimelineStep
+from flotilla_cli.history.timeline import GenerationTotals, GenerationView, Timeline
 from flotilla_cli.published import Act
 
 LINES = 30
@@ -47,15 +47,15 @@ def _generation(text: Text, view: GenerationView, *, everything: bool) -> None:
         text.append(f"{'':>10}  {line}\n", style="bold")
 
 
-def _step(write: Act) -> Step:
+def _step(write: Act) -> TimelineStep:
     said = f": {write.message}" if write.message else ""
     what = f"{write.action} {write.subresource}".rstrip()
     outcome = f"{write.outcome} {write.latency_ms:g}ms{said}"
     text = f"{write.service}/{write.replica}  {what} {write.kind} {write.name}  {write.cause} → {outcome}"
-    return Step(at=write.at, tone="note" if write.ok else "bad", text=text)
+    return TimelineStep(at=write.at, tone="note" if write.ok else "bad", text=text)
 
 
-def _shown(steps: list[Step], *, everything: bool) -> Iterable[Step | str]:
+def _shown(steps: list[TimelineStep], *, everything: bool) -> Iterable[TimelineStep | str]:
     if everything or len(steps) <= LINES:
         return steps
     half = LINES // 2
@@ -70,7 +70,7 @@ def _offset(at: datetime, began: datetime) -> str:
     return f"+{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
-def _totals(totals: Totals) -> Iterable[str]:
+def _totals(totals: GenerationTotals) -> Iterable[str]:
     each = f", {totals.pod_writes / totals.pods:.1f} for each of {totals.pods} pods" if totals.pods else ""
     refused = f", {totals.refused} refused" if totals.refused else ""
     yield f"{totals.seconds:.1f} s; {totals.writes} writes{each}{refused}; {totals.decisions} decisions"

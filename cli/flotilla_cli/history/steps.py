@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from flotilla_cli.history.generations import WEBHOOK
-from flotilla_cli.history.operations import Operation, Wave, Work
+from flotilla_cli.history.operations import Operation, OperationWave, Work
 from flotilla_cli.published import Act, Why
 from flotilla_common.api.changes import change_text
 from flotilla_common.control.plan import State
@@ -35,7 +35,7 @@ Key = tuple[str, int]
 """Identity of a wait: the code, and the index among the reasons of this code in one decision."""
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class TimelineStep(msgspec.Struct, frozen=True, kw_only=True):
     """One line of a history. `tone`: decision, write, wait, bad, note or end."""
 
     at: datetime
@@ -53,17 +53,17 @@ def changed(write: Act) -> list[str]:
     return [change_text(change) for change in write.changes if _NOISE not in str(change.get("path"))]
 
 
-def first_step(decisions: Sequence[Why]) -> Iterable[Step]:
+def first_step(decisions: Sequence[Why]) -> Iterable[TimelineStep]:
     """Yield the first decision with its numbers and work. Waits are steps of their own."""
     first = next((one for one in decisions if one.at is not None), None)
     if first is not None and first.at is not None:
         numbers = ", ".join(f"{name} {first.numbers[name]}" for name in WISHED if name in first.numbers)
         work = [reason.message for reason in first.reasons if reason.state in _WORK]
         text = f"decided{f' ({numbers})' if numbers else ''}{': ' if work else ''}{'; '.join(work)}"
-        yield Step(at=first.at, tone="decision", text=text)
+        yield TimelineStep(at=first.at, tone="decision", text=text)
 
 
-def wave_steps(found: Sequence[Wave]) -> Iterable[Step]:
+def wave_steps(found: Sequence[OperationWave]) -> Iterable[TimelineStep]:
     """Yield a step for each wave, with the progress if there are several of a kind."""
     totals, sofar = Counter[Work](), Counter[Work]()
     for wave in found:
@@ -75,10 +75,10 @@ def wave_steps(found: Sequence[Wave]) -> Iterable[Step]:
         several = totals[work] > count
         many = f"{count} {noun}{'s' if count > 1 else ''}" if count > 1 or several else ""
         many += f", {sofar[work]} of {totals[work]}" if several else ""
-        yield Step(at=wave.began, tone="write", text=_wave(wave, f" ({many})" if many else ""))
+        yield TimelineStep(at=wave.began, tone="write", text=_wave(wave, f" ({many})" if many else ""))
 
 
-def _wave(wave: Wave, many: str) -> str:
+def _wave(wave: OperationWave, many: str) -> str:
     (kind, *_), lasting = wave.work, [one for one in wave.operations if one.lasts]
     whole = f"; {_until_whole(lasting)}" if lasting else ""
     what = wave.cause if kind == "Pod" else f"{kind}: {wave.cause}"
@@ -137,14 +137,14 @@ def _given(one: Why) -> Iterator[tuple[Key, str, bool]]:
         seen[code] += 1
 
 
-def wait_step(wait: Wait) -> Step:
+def wait_step(wait: Wait) -> TimelineStep:
     """Return the step of a wait, with its total time and last text."""
     times = f" in {wait.times} parts" if wait.times > 1 else ""
     text = f"{wait.message}  [{wait.code}, {wait.seconds:.1f} s{times}]"
-    return Step(at=wait.began, tone="bad" if wait.bad else "wait", text=text)
+    return TimelineStep(at=wait.began, tone="bad" if wait.bad else "wait", text=text)
 
 
-def refusal_steps(writes: Iterable[Act]) -> Iterable[Step]:
+def refusal_steps(writes: Iterable[Act]) -> Iterable[TimelineStep]:
     """Yield the writes that failed, those of a kind together."""
     found: dict[tuple[str, str, str, str], list[Act]] = {}
     for write in writes:
@@ -156,10 +156,10 @@ def refusal_steps(writes: Iterable[Act]) -> Iterable[Step]:
         names = named(list(dict.fromkeys(write.name for write in those)))
         times = f"{len(those)} times " if len(those) > 1 else ""
         said = f": {those[-1].message}" if those[-1].message else ""
-        yield Step(at=those[0].at, tone="bad", text=f"{times}{outcome}: {action} {kind} {names}{said}")
+        yield TimelineStep(at=those[0].at, tone="bad", text=f"{times}{outcome}: {action} {kind} {names}{said}")
 
 
-def use_steps(uses: Iterable[Act]) -> Iterable[Step]:
+def use_steps(uses: Iterable[Act]) -> Iterable[TimelineStep]:
     """Yield how others used the object, uses of a kind together unless there is a pause between them."""
     found: dict[tuple[bool, str], list[list[Act]]] = {}
     for use in uses:
@@ -179,26 +179,28 @@ def _use(use: Act) -> str:
     return f"{use.owner.kind} {use.owner.name}: {use.cause}"
 
 
-def _use_step(what: str, those: Sequence[Act], *, is_ok: bool) -> Step:
+def _use_step(what: str, those: Sequence[Act], *, is_ok: bool) -> TimelineStep:
     first, last = those[0], those[-1]
     times = f"{len(those)} times " if len(those) > 1 else ""
     verdict = "" if first.service != WEBHOOK else "admitted: " if is_ok else "refused: "
     names = list(dict.fromkeys(name for use in those for name in (use.pods or (use.name,))))
     said = "" if is_ok else f": {last.outcome}: {last.message}" if not verdict else f": {last.message}"
-    return Step(at=first.at, tone="write" if is_ok else "bad", text=f"{times}{verdict}{what}: {named(names)}{said}")
+    return TimelineStep(
+        at=first.at, tone="write" if is_ok else "bad", text=f"{times}{verdict}{what}: {named(names)}{said}"
+    )
 
 
-def other_steps(user_writes: Iterable[Act]) -> Iterable[Step]:
+def other_steps(user_writes: Iterable[Act]) -> Iterable[TimelineStep]:
     """Yield users' rejected requests, and their changes other than of the spec."""
     for write in user_writes:
         if not write.ok:
-            yield Step(
+            yield TimelineStep(
                 at=write.at,
                 tone="bad",
                 text=f"rejected {write.action} by {who(write)}: {write.message}",
             )
         elif fields := changed(write):
-            yield Step(at=write.at, tone="note", text=f"changed by {who(write)}: {'; '.join(fields)}")
+            yield TimelineStep(at=write.at, tone="note", text=f"changed by {who(write)}: {'; '.join(fields)}")
 
 
 def done_at(decisions: Sequence[Why]) -> datetime | None:
@@ -210,13 +212,13 @@ def done_at(decisions: Sequence[Why]) -> datetime | None:
     return done
 
 
-def end_step(decisions: Sequence[Why], done: datetime | None) -> Iterable[Step]:
+def end_step(decisions: Sequence[Why], done: datetime | None) -> Iterable[TimelineStep]:
     """Yield the end, or the present state."""
     last = decisions[-1] if decisions else None
     if last is None or last.at is None:
         return
     remaining = "; ".join(last.sentences)
     if done is not None:
-        yield Step(at=done, tone="end", text=remaining or "nothing left to do")
+        yield TimelineStep(at=done, tone="end", text=remaining or "nothing left to do")
     else:
-        yield Step(at=last.at, tone="note", text=f"not done: {remaining}")
+        yield TimelineStep(at=last.at, tone="note", text=f"not done: {remaining}")

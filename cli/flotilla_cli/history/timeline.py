@@ -6,11 +6,11 @@ from statistics import median
 
 import msgspec
 
-from flotilla_cli.history.generations import Generation, Pod, Record, Writer, generations, is_user_write
+from flotilla_cli.history.generations import Generation, ObjectRecords, Pod, Writer, generations, is_user_write
 from flotilla_cli.history.operations import Operation, operations, waves
 from flotilla_cli.history.steps import (
     WISHED,
-    Step,
+    TimelineStep,
     changed,
     done_at,
     end_step,
@@ -27,7 +27,7 @@ from flotilla_cli.published import Act
 from flotilla_common.control.plan import UPDATES_IN_PLACE
 
 
-class Totals(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class GenerationTotals(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """The totals of a generation.
 
     `seconds` until it was done, or until the last event; those of pods from the first write until the pod is ready
@@ -53,9 +53,9 @@ class GenerationView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     generation: int
     title: str
     changes: list[str] = []
-    steps: list[Step]
+    steps: list[TimelineStep]
     done: datetime | None = None
-    totals: Totals | None = None  # None for a generation about one pod
+    totals: GenerationTotals | None = None  # None for a generation about one pod
     writes: tuple[Act, ...] = ()
 
 
@@ -69,7 +69,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     chapters: list[GenerationView]
 
 
-def story(record: Record, now: datetime) -> Timeline:
+def story(record: ObjectRecords, now: datetime) -> Timeline:
     """Return the history of the object, as far back as it is recorded."""
     found = generations(record)
     whole = bool(found) and found[0].user_write is not None and found[0].user_write.action == "create"
@@ -90,7 +90,7 @@ def _begins(moment: datetime) -> str:
     )
 
 
-def _generation_view(generation: Generation, record: Record, now: datetime) -> GenerationView:
+def _generation_view(generation: Generation, record: ObjectRecords, now: datetime) -> GenerationView:
     done = done_at(generation.decisions)
     until = generation.until or now
     changes = _changes(generation)
@@ -116,7 +116,7 @@ def _generation_view(generation: Generation, record: Record, now: datetime) -> G
     )
 
 
-def _untouched(record: Record) -> Mapping[str, Pod]:
+def _untouched(record: ObjectRecords) -> Mapping[str, Pod]:
     """Return the pods that are Ready since their creation; others may be Ready since an update."""
     updated = {write.name for write in record.writes if write.intent in UPDATES_IN_PLACE}
     return {name: pod for name, pod in record.pods.items() if name not in updated}
@@ -154,7 +154,7 @@ def _renumbered(generation: Generation) -> list[tuple[str, int, int]]:
     return [(name, before[name], after[name]) for name in both if before[name] != after[name]]
 
 
-def totals(generation: Generation, work: Sequence[Operation], until: datetime | None) -> Totals:
+def totals(generation: Generation, work: Sequence[Operation], until: datetime | None) -> GenerationTotals:
     """Sum up the generation. `until`: when it was done, or None."""
     until = until or _latest(generation)
     lasting = [one for one in work if one.lasts and one.seconds is not None]
@@ -162,7 +162,7 @@ def totals(generation: Generation, work: Sequence[Operation], until: datetime | 
     last = max(lasting, key=lambda one: one.ended or one.last, default=None)
     good = [write for write in generation.writes if write.ok]
     on_pods = [write for write in good if write.kind == "Pod"]
-    return Totals(
+    return GenerationTotals(
         seconds=round((until - generation.began).total_seconds(), 3),
         writes=len(good),
         refused=len(generation.writes) - len(good),
@@ -181,11 +181,11 @@ def _latest(generation: Generation) -> datetime:
     return max(moments, default=generation.began)
 
 
-def pod_story(record: Record) -> Timeline:
+def pod_story(record: ObjectRecords) -> Timeline:
     """Return the history of a pod, as one generation; without any if nothing is recorded."""
     pod = record.pods.get(record.name, Pod())
     own = {"created": pod.created, "scheduled": pod.scheduled, "Ready": pod.ready}
-    steps = [Step(at=at, tone="note", text=f"{what} (to the second)") for what, at in own.items() if at]
+    steps = [TimelineStep(at=at, tone="note", text=f"{what} (to the second)") for what, at in own.items() if at]
     steps = sorted([*steps, *map(_write, record.writes)], key=lambda step: step.at)
     older = record.begins is not None and (pod.created is None or pod.created < record.begins)
     title = "its events"
@@ -198,7 +198,7 @@ def pod_story(record: Record) -> Timeline:
     )
 
 
-def _write(write: Act) -> Step:
+def _write(write: Act) -> TimelineStep:
     said = f": {write.message}" if write.message else ""
     what = f"{write.action} {write.subresource}".rstrip()
     if is_user_write(write):  # decided by the named object
@@ -206,4 +206,4 @@ def _write(write: Act) -> Step:
     else:
         whose = f" for {write.owner.kind} {write.owner.name}" if write.owner.name else ""
         text = f"{write.service}: {what}, {write.cause}{whose} → {write.outcome}{said}"
-    return Step(at=write.at, tone="write" if write.ok else "bad", text=text)
+    return TimelineStep(at=write.at, tone="write" if write.ok else "bad", text=text)

@@ -20,7 +20,7 @@ from flotilla_common.model.store import Objects
 READY, GONE, RESTARTED, ANSWERED, ENDED = "ready", "gone", "restarted", "answered", "ended"
 
 
-class Change(NamedTuple):
+class ClusterEvent(NamedTuple):
     """An event of a pod, or of a NodeImage whose agent reported.
 
     For RESTARTED with the containers that were restarted with the same image.
@@ -43,7 +43,7 @@ class Observer:
         self._serving = {pod["metadata"]["uid"] for pod in objects.all(POD) if self.tracked(pod) and is_serving(pod)}
         self.before = self.lowest = len(self._serving)
         self.made = self.gone = 0
-        self._news: list[Change] = []
+        self._news: list[ClusterEvent] = []
         objects.listen(self._see)
 
     @property
@@ -75,7 +75,7 @@ class Observer:
                 return True
         return False
 
-    def news(self) -> list[Change]:
+    def news(self) -> list[ClusterEvent]:
         """Return the events since the last call."""
         news, self._news = self._news, []
         return news
@@ -83,21 +83,21 @@ class Observer:
     def _see(self, resource: Resource, before: Json | None, after: Json | None) -> None:
         pod = after or before
         if resource == NODE_IMAGE and after is not None and before is not None:
-            self._news += [Change(ANSWERED, after)] if after.get("status") != before.get("status") else []
+            self._news += [ClusterEvent(ANSWERED, after)] if after.get("status") != before.get("status") else []
         if resource == POD and after is not None and self._is_over(after) and not self._is_over(before or {}):
-            self._news.append(Change(ENDED, after))
+            self._news.append(ClusterEvent(ENDED, after))
         if resource != POD or pod is None or not self.tracked(pod):
             return
         self.made += before is None
         self.gone += after is None
         uid = pod["metadata"]["uid"]
         if restarts := _restarts(before, after):
-            self._news.append(Change(RESTARTED, pod, restarts))
+            self._news.append(ClusterEvent(RESTARTED, pod, restarts))
         if after is None:
-            self._news.append(Change(GONE, pod))
+            self._news.append(ClusterEvent(GONE, pod))
         if after is not None and is_serving(after):
             if uid not in self._serving:
-                self._news.append(Change(READY, pod))
+                self._news.append(ClusterEvent(READY, pod))
             self._serving.add(uid)
         else:
             self._serving.discard(uid)

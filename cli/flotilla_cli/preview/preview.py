@@ -15,7 +15,7 @@ from flotilla_cli.preview.steps import RECREATE, Step
 from flotilla_cli.preview.waves import WaveBuilder
 from flotilla_cli.services import controllers
 from flotilla_cli.views import view_of, view_of_owner
-from flotilla_cli.views.kindview import KindView, Made
+from flotilla_cli.views.kindview import CreatedObject, KindView
 from flotilla_common.api.documents import Json, member, strings, text
 from flotilla_common.api.keys import INSTANCE_ID_LABEL
 from flotilla_common.api.kinds import catalogue
@@ -196,7 +196,7 @@ def _unforeseeable(claims: Sequence[Json], owners: Collection[str]) -> Callable[
         document = write.after or {}
         instance = _instance_of(document)
         for owner in metadata_of(msgspec.json.encode(document)).owner_references:
-            made = Made(
+            made = CreatedObject(
                 kind=write.action.resource.kind,
                 has_new_instance=instance != "" and instance not in instances,
                 has_new_owner=owner.uid not in owners,

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from flotilla_cli.output import span
 from flotilla_cli.preview.report import CREATED, REFUSED, SKIPPED, UNCHANGED, Report, Wave
-from flotilla_cli.preview.steps import Change, Step
+from flotilla_cli.preview.steps import Step, ValueChange
 from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.control.plan import State
 
@@ -122,7 +122,7 @@ def _names(names: Sequence[str], everything: bool) -> str:
     return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
 
 
-def _changes(changes: Sequence[Change]) -> str:
+def _changes(changes: Sequence[ValueChange]) -> str:
     texts = (f"{one.what} {_values(one.before, one.after)}" if one.before or one.after else one.what for one in changes)
     return ", ".join(texts)
 

@@ -33,7 +33,7 @@ _TO_PODS = {
 """Steps of pod patches by intent; patches with other intents are bookkeeping."""
 
 
-class Change(msgspec.Struct, frozen=True, rename={"before": "from", "after": "to"}):
+class ValueChange(msgspec.Struct, frozen=True, rename={"before": "from", "after": "to"}):
     """A value of a container or of a pod's metadata that changes."""
 
     what: str  # main image, label tier
@@ -51,7 +51,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     node: str = ""
     revision: str = ""  # that the pod is on then
     target: str = ""  # full name of the revision that the pod moves to, or is created from
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ValueChange, ...] = ()
     cause: str = ""  # the planner's
     why: str = ""  # why no milder step is possible
     alias: str = ""  # name in this report of an object without a known name
@@ -75,9 +75,9 @@ def step_of(write: Write) -> Step | None:
     return None if action.resource == REVISION else _step(write, PATCH, changes=_changes_of_kind(write))
 
 
-def _changes_of_kind(write: Write) -> tuple[Change, ...]:
+def _changes_of_kind(write: Write) -> tuple[ValueChange, ...]:
     changes = view_of(write.action.resource).step_changes(write.before or {}, write.after or {})
-    return tuple(Change(*change) for change in changes)
+    return tuple(ValueChange(*change) for change in changes)
 
 
 def _pod_step(write: Write, before: Json, after: Json) -> Step | None:
@@ -93,24 +93,24 @@ def _pod_step(write: Write, before: Json, after: Json) -> Step | None:
     return _step(write, do, changes=changes)
 
 
-def _place_changes(before: Json, after: Json) -> Iterator[Change]:
+def _place_changes(before: Json, after: Json) -> Iterator[ValueChange]:
     """Yield the pod's new subset of a WorkloadSpread, and its new deletion cost."""
     was, now = (strings(member(one, "metadata").get("annotations")) for one in (before, after))
     old, new = matched_of(was), matched_of(now)
     if new is not None and new != old:
-        yield Change("subset", None if old is None else old.subset, new.subset)
+        yield ValueChange("subset", None if old is None else old.subset, new.subset)
     if was.get(DELETION_COST) != now.get(DELETION_COST):
-        yield Change("deletion cost", was.get(DELETION_COST), now.get(DELETION_COST))
+        yield ValueChange("deletion cost", was.get(DELETION_COST), now.get(DELETION_COST))
 
 
-def _injected(before: Json, after: Json) -> Iterator[Change]:
+def _injected(before: Json, after: Json) -> Iterator[ValueChange]:
     held = {one["name"] for one in mappings(member(before, "spec").get("ephemeralContainers"))}
     for one in mappings(member(after, "spec").get("ephemeralContainers")):
         if one["name"] not in held:
-            yield Change(f"{one['name']} of {one.get('image')}", None, None)
+            yield ValueChange(f"{one['name']} of {one.get('image')}", None, None)
 
 
-def _step(write: Write, do: str, *, changes: tuple[Change, ...] = (), why: str = "", refused: str = "") -> Step:
+def _step(write: Write, do: str, *, changes: tuple[ValueChange, ...] = (), why: str = "", refused: str = "") -> Step:
     action = write.action
     document = write.after or write.before or {}
     return Step(
@@ -137,21 +137,21 @@ def restart_of(pod: Json, containers: Sequence[str]) -> Step:
         namespace=metadata.get("namespace", ""),
         name=metadata["name"],
         node=str(member(pod, "spec").get("nodeName", "")),
-        changes=tuple(Change(name, None, None) for name in containers),
+        changes=tuple(ValueChange(name, None, None) for name in containers),
         cause="node agent",
     )
 
 
-def _container_changes(before: Json, after: Json) -> list[Change]:
-    found: list[Change] = []
+def _container_changes(before: Json, after: Json) -> list[ValueChange]:
+    found: list[ValueChange] = []
     for kind in ("initContainers", "containers"):
         held = {one["name"]: one for one in mappings(member(before, "spec").get(kind))}
         for one in mappings(member(after, "spec").get(kind)):
             name, old = one["name"], held.get(one["name"], {})
             if old.get("image") != one.get("image"):
-                found.append(Change(f"{name} image", old.get("image"), one.get("image")))
+                found.append(ValueChange(f"{name} image", old.get("image"), one.get("image")))
             if (old.get("resources") or {}) != (one.get("resources") or {}):
-                found.append(Change(f"{name} resources", _compact(old), _compact(one)))
+                found.append(ValueChange(f"{name} resources", _compact(old), _compact(one)))
     return found
 
 
@@ -159,15 +159,15 @@ def _compact(container: Json) -> str:
     return msgspec.json.encode(container.get("resources") or {}, order="sorted").decode()
 
 
-def _metadata_changes(before: Json, after: Json) -> list[Change]:
+def _metadata_changes(before: Json, after: Json) -> list[ValueChange]:
     """Return the changes of labels and annotations that users set."""
-    found: list[Change] = []
+    found: list[ValueChange] = []
     for kind, word in (("labels", "label"), ("annotations", "annotation")):
         was = strings(member(before, "metadata").get(kind))
         now = strings(member(after, "metadata").get(kind))
         changed = (key for key in sorted(was.keys() | now.keys()) if was.get(key) != now.get(key))
         shown = (key for key in changed if not _is_ours(key))
-        found += [Change(f"{word} {key}", *_told(word, was.get(key), now.get(key))) for key in shown]
+        found += [ValueChange(f"{word} {key}", *_told(word, was.get(key), now.get(key))) for key in shown]
     return found
 
 

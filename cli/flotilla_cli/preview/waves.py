@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.preview.observer import ANSWERED, ENDED, GONE, READY, RESTARTED, Change
+from flotilla_cli.preview.observer import ANSWERED, ENDED, GONE, READY, RESTARTED, ClusterEvent
 from flotilla_cli.preview.report import Wave
 from flotilla_cli.preview.simulation import Tick
 from flotilla_cli.preview.steps import DELETE, MARK, RECREATE, Step, restart_of, step_of
@@ -33,7 +33,7 @@ class WaveBuilder:
         self._waited = False  # time had to pass since
         self.waves: list[Wave] = []
 
-    def tell(self, moment: Tick, news: Sequence[Change]) -> None:
+    def tell(self, moment: Tick, news: Sequence[ClusterEvent]) -> None:
         """Add the writes of a tick; `news`: the events before it."""
         self._since = self._since or moment.at
         self._waited = self._waited or moment.waited

@@ -49,14 +49,14 @@ def _identity(write: Planned | Act, *, exact: bool) -> tuple[str, ...]:
     return (*place_of(write), write.intent, write.revision) if exact else place_of(write)
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class ComparedPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A compared plan: its writes, and a sentence for each difference."""
 
     writes: tuple[Planned, ...]
     differences: tuple[str, ...]
 
 
-def compare(plan: Plan, done: Pass, said: Why | None) -> Verdict:
+def compare(plan: Plan, done: Pass, said: Why | None) -> ComparedPlan:
     """Compare a plan with a pass. `said`: the last published record, in case the pass published none."""
     renamed = _renamed(plan, done.acts)
     exact = all(act.intent for act in done.acts)
@@ -66,16 +66,16 @@ def compare(plan: Plan, done: Pass, said: Why | None) -> Verdict:
         words += _counts(plan, done.why)
         words += _times(plan.wake_at, done.why.wake_at)
     words += [*_unplanned(writes, done.acts, exact=exact), *_undone(writes, plan, done)]
-    return Verdict(writes=writes, differences=tuple(words))
+    return ComparedPlan(writes=writes, differences=tuple(words))
 
 
-def at_rest(plan: Plan, said: Why | None, *, idle: bool) -> Verdict:
+def at_rest(plan: Plan, said: Why | None, *, idle: bool) -> ComparedPlan:
     """Compare the plan at the end with the last record. `idle`: the service has certainly seen this state."""
     writes = tuple(_writes(plan))
     if not idle:
-        return Verdict(writes=writes, differences=())
+        return ComparedPlan(writes=writes, differences=())
     undone = [f"{_title(write)} is planned, but the service does not do it" for write in writes if not write.part]
-    return Verdict(writes=writes, differences=(*_words(plan, said, {}), *undone))
+    return ComparedPlan(writes=writes, differences=(*_words(plan, said, {}), *undone))
 
 
 def _writes(plan: Plan) -> list[Planned]:

@@ -7,14 +7,14 @@ from rich.text import Text
 
 from flotilla_cli.bundle.records import Bundle
 from flotilla_cli.replay.compare import AFTER_STATUS, STATUS, Planned
-from flotilla_cli.replay.replayer import Step
+from flotilla_cli.replay.replayer import ReplayStep
 from flotilla_common.api.documents import Json
 
 WRITES_SHOWN = 20
 """Number of writes of one pass that are shown; JSON has all of them."""
 
 
-def render(bundle: Bundle, steps: Sequence[Step], missing: int) -> Text:
+def render(bundle: Bundle, steps: Sequence[ReplayStep], missing: int) -> Text:
     """Render all steps and a summary."""
     text = _heading(bundle)
     for number, step in enumerate(steps, 1):
@@ -29,7 +29,7 @@ def render(bundle: Bundle, steps: Sequence[Step], missing: int) -> Text:
     return text
 
 
-def document(bundle: Bundle, steps: Sequence[Step], missing: int) -> Json:
+def document(bundle: Bundle, steps: Sequence[ReplayStep], missing: int) -> Json:
     """Return the same with whole plans, for programs."""
     return {
         "bundle": bundle.header,
@@ -55,7 +55,7 @@ def _heading(bundle: Bundle) -> Text:
     return text
 
 
-def _append_step(text: Text, step: Step, number: int) -> None:
+def _append_step(text: Text, step: ReplayStep, number: int) -> None:
     who = f"pass {step.done.trace} of {step.done.replica}" if step.done else "the decision for the final state"
     text.append(f"\n#{number} {_clock(step.at)}  ", "bold").append(f"{who}, generation {step.generation}", "default")
     text.append(f", {step.behind} changes behind\n" if step.behind else "\n", "dim")
@@ -81,7 +81,7 @@ def _append_write(text: Text, write: Planned) -> None:
     text.append(f": {write.message}\n" if write.message else "\n")
 
 
-def _step_document(step: Step) -> Json:
+def _step_document(step: ReplayStep) -> Json:
     done = step.done
     return {
         "at": step.at,

@@ -14,7 +14,7 @@ import msgspec
 
 from flotilla_cli.bundle.records import Bundle, Recorded
 from flotilla_cli.published import Act
-from flotilla_cli.replay.compare import Planned, Verdict, at_rest, compare, place_of, planned
+from flotilla_cli.replay.compare import ComparedPlan, Planned, at_rest, compare, place_of, planned
 from flotilla_cli.replay.recording import IDLE, Pass, RecordedTables, act_of, in_order, last_why, passes
 from flotilla_common.bus import subjects
 from flotilla_common.clock import ManualClock
@@ -32,7 +32,7 @@ HEARD_LATE = timedelta(milliseconds=100)
 """A change may arrive this much later than the record of the pass that saw it: they have different subjects."""
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayStep(msgspec.Struct, frozen=True, kw_only=True):
     """One decision, planned again. Without `done` it follows from the state at the end."""
 
     at: datetime
@@ -64,7 +64,7 @@ class Replay:
         for recorded in bundle.known:
             self._hear(recorded)
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[ReplayStep]:
         """Yield all passes, then the decision that follows from the end."""
         for done in passes(self._bundle):
             if (step := self._step(done)) is not None:
@@ -72,7 +72,7 @@ class Replay:
         if (last := self._last()) is not None:
             yield last
 
-    def _step(self, done: Pass) -> Step | None:
+    def _step(self, done: Pass) -> ReplayStep | None:
         if done.replica != self._replica:  # a new holder lists everything first, and has no memory
             self._memory = Memory()
             self._advance(done.position if self._replica else 0)
@@ -85,8 +85,8 @@ class Replay:
         self._said = done.why or self._said
         return best
 
-    def _search(self, done: Pass) -> Step | None:
-        best: Step | None = None
+    def _search(self, done: Pass) -> ReplayStep | None:
+        best: ReplayStep | None = None
         latest = self._latest(done.position)
         while True:
             decision = self._decision(done.at)
@@ -110,9 +110,9 @@ class Replay:
         decision = self._controller.decide(self._key, self._memory, now)
         return decision if decision is not None and self._tables.readable(decision.subject) else None
 
-    def _made(self, decision: Decision, at: datetime, done: Pass | None, verdict: Verdict) -> Step:
+    def _made(self, decision: Decision, at: datetime, done: Pass | None, verdict: ComparedPlan) -> ReplayStep:
         ahead = self._bundle.heard[self._seen : done.position if done else self._seen]
-        return Step(
+        return ReplayStep(
             at=at,
             done=done,
             generation=decision.subject.generation,
@@ -123,7 +123,7 @@ class Replay:
             differences=verdict.differences,
         )
 
-    def _last(self) -> Step | None:
+    def _last(self) -> ReplayStep | None:
         """Return the decision at the end. It can only differ if the service had time to see this state."""
         heard, end = self._bundle.heard, self._bundle.end
         self._learn_writes(len(heard))

@@ -43,7 +43,7 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
     once: bool = False  # a pod that has ended is not replaced
 
 
-class Served(msgspec.Struct, frozen=True, kw_only=True):
+class CoveredNodes(msgspec.Struct, frozen=True, kw_only=True):
     """All nodes and pods of an object that has a pod on each node."""
 
     nodes: Sequence[Node]
@@ -59,7 +59,7 @@ class Related(msgspec.Struct, frozen=True, kw_only=True):
     troubles: Sequence[Group] = ()  # of objects other than pods and nodes, without a service of ours
     basis: Around = Around()
     namespaced: bool = False  # pods of several namespaces
-    served: Served | None = None  # None: not a pod on each node, or not known
+    served: CoveredNodes | None = None  # None: not a pod on each node, or not known
     denied: frozenset[str] = frozenset()  # what may not be read
 
 
@@ -73,7 +73,7 @@ class UpdatePolicy(msgspec.Struct, frozen=True):
     never: str = "ReCreate"
 
 
-class Made(msgspec.Struct, frozen=True, kw_only=True):
+class CreatedObject(msgspec.Struct, frozen=True, kw_only=True):
     """An object that a simulated plan creates for an object of the kind."""
 
     kind: str
@@ -143,7 +143,9 @@ class KindView(msgspec.Struct, frozen=True, kw_only=True):
     revision: Callable[[Json], str] | None = None  # the revision that pods move to; None: as the workload says
     concerns: Callable[[Json, Json], bool] = owns  # (object, pod): whether the pod belongs to the object
     has_ended_in: Callable[[Json, Json], bool] = lambda stored, pod: False  # in a pod that runs on
-    has_unknown_name: Callable[[Made], bool] = lambda _: False  # whether the name is known only after the real apply
+    has_unknown_name: Callable[[CreatedObject], bool] = lambda _: (
+        False
+    )  # whether the name is known only after the real apply
     plan_reads: tuple[Resource, ...] = ()  # further resources that the simulation reads
     plays_along: bool = False  # its objects are planned, too, when another controller writes their status
     carried_out_by: tuple[Resource, ...] = ()  # kinds whose controllers carry out what it asks for

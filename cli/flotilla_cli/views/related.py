@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from flotilla_cli.views import view_of
-from flotilla_cli.views.kindview import Coverage, KindView, PodQuery, Related, Served
+from flotilla_cli.views.kindview import Coverage, CoveredNodes, KindView, PodQuery, Related
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.meta import ObjectMeta, metadata_of
@@ -34,7 +34,7 @@ async def related_of(api: Api, kind: KindView, raw: bytes, now: datetime) -> Rel
     nodes = await _all_nodes(api)
     if nodes is None:
         return msgspec.structs.replace(related, denied=frozenset({"nodes"}))
-    return msgspec.structs.replace(related, served=Served(nodes=nodes, pods=pods, coverage=covers))
+    return msgspec.structs.replace(related, served=CoveredNodes(nodes=nodes, pods=pods, coverage=covers))
 
 
 async def children_of(api: Api, kind: KindView, raw: bytes) -> list[tuple[KindView, bytes]]:

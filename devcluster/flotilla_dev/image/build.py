@@ -47,7 +47,7 @@ BUS_RUN: Json = {
 """Configuration of containers with nats-server."""
 
 
-class Made(msgspec.Struct, frozen=True):
+class BuiltLayer(msgspec.Struct, frozen=True):
     """A layer, and Debian's packages in it."""
 
     layer: Layer
@@ -114,12 +114,12 @@ def build_dev(say: Say) -> Built:
     return _image(_layers(say, refresh=False, dev=True))
 
 
-def _image(made: Sequence[Made]) -> Built:
+def _image(made: Sequence[BuiltLayer]) -> Built:
     layers = [one.layer for one in made]
     return Built(oci.image(layers, machine(), run_config()), layers)
 
 
-def _layers(say: Say, *, refresh: bool, dev: bool) -> list[Made]:
+def _layers(say: Say, *, refresh: bool, dev: bool) -> list[BuiltLayer]:
     with tempfile.TemporaryDirectory(prefix="flotilla-image-") as name:
         scratch = Path(name)
         common = recipe(tree, oci, base)
@@ -138,32 +138,32 @@ def _layers(say: Say, *, refresh: bool, dev: bool) -> list[Made]:
         return made
 
 
-def _base(scratch: Path, say: Say) -> Made:
+def _base(scratch: Path, say: Say) -> BuiltLayer:
     say("the base: Debian's packages")
     files, described = base.make(scratch)
     tree.write(files, scratch / "root")
     say("the base: compiling Python's library")
-    return Made(oci.Layer.of(BASE, base.compiled(files, scratch / "root")), list(described))
+    return BuiltLayer(oci.Layer.of(BASE, base.compiled(files, scratch / "root")), list(described))
 
 
-def _dependencies(scratch: Path, say: Say, lowest: Made, requirements: str) -> Made:
+def _dependencies(scratch: Path, say: Say, lowest: BuiltLayer, requirements: str) -> BuiltLayer:
     say("the locked dependencies")
-    return Made(_compiled(DEPENDENCIES, python_packages.dependencies(requirements, scratch), scratch, lowest))
+    return BuiltLayer(_compiled(DEPENDENCIES, python_packages.dependencies(requirements, scratch), scratch, lowest))
 
 
-def _own(scratch: Path, say: Say, lowest: Made, services: Sequence[str]) -> Made:
+def _own(scratch: Path, say: Say, lowest: BuiltLayer, services: Sequence[str]) -> BuiltLayer:
     say("our packages")
     bill = sbom.bill(python_packages.exported(), lowest.packages, without=python_packages.LOCAL_PACKAGES)
     files = {**python_packages.own(scratch, services), sbom.PATH: tree.File(bill)}
-    return Made(_compiled(OWN, files, scratch, lowest))
+    return BuiltLayer(_compiled(OWN, files, scratch, lowest))
 
 
-def _dev(scratch: Path, say: Say, lowest: Made) -> Made:
+def _dev(scratch: Path, say: Say, lowest: BuiltLayer) -> BuiltLayer:
     say("what runs a local cluster")
-    return Made(_compiled(DEV, python_packages.own(scratch, python_packages.LOCAL_PACKAGES), scratch, lowest))
+    return BuiltLayer(_compiled(DEV, python_packages.own(scratch, python_packages.LOCAL_PACKAGES), scratch, lowest))
 
 
-def _compiled(title: str, files: Tree, scratch: Path, lowest: Made) -> oci.Layer:
+def _compiled(title: str, files: Tree, scratch: Path, lowest: BuiltLayer) -> oci.Layer:
     root = scratch / "root"
     if not root.exists():
         tree.write(lowest.layer.files(), root)
@@ -204,7 +204,7 @@ def recipe(*modules: ModuleType) -> bytes:
     return b"".join(Path(str(module.__file__)).read_bytes() for module in modules)
 
 
-def cached(title: str, named: str, make: Callable[[], Made], *, refresh: bool = False) -> Made:
+def cached(title: str, named: str, make: Callable[[], BuiltLayer], *, refresh: bool = False) -> BuiltLayer:
     """Return the layer of this name, made if it is not cached."""
     folder = cache_dir() / "image"
     folder.mkdir(parents=True, exist_ok=True)
@@ -212,7 +212,7 @@ def cached(title: str, named: str, make: Callable[[], Made], *, refresh: bool = 
     with locked(folder / ".lock"):
         if path.exists() and not refresh:
             path.touch()  # it is the youngest again
-            return msgspec.msgpack.decode(path.read_bytes(), type=Made)
+            return msgspec.msgpack.decode(path.read_bytes(), type=BuiltLayer)
         made = make()
         partial = path.with_suffix(".partial")
         partial.write_bytes(msgspec.msgpack.encode(made))

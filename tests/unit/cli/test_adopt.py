@@ -24,7 +24,7 @@ from flotilla_cli.adopt.openkruise import (
 )
 from flotilla_cli.adopt.plan import plan, rules_of_users
 from flotilla_cli.adopt.rollback import runs_out, undo
-from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Refused, Rewritten, Verb
+from flotilla_cli.adopt.steps import LeaseFree, MigrationPlan, PodsGone, PolicyEnforced, Rewritten, WriteVerb
 from flotilla_cli.install.objects import SERVICE, Place, place_of
 from flotilla_common.api.documents import merge
 from flotilla_common.api.resources import CRD, MUTATING, SECRET
@@ -61,16 +61,16 @@ def rule(group: str, *resources: str) -> Json:
     return {"apiGroups": [group], "resources": list(resources), "verbs": ["get"]}
 
 
-def after(found: Found, made: Plan, steps: int | None = None) -> Found:
+def after(found: Found, made: MigrationPlan, steps: int | None = None) -> Found:
     """Return the cluster after the first steps of a plan."""
     objects, kept = dict(found.objects), dict(found.before)
     for write in (write for step in made.steps[:steps] for write in step.writes):
-        if write.verb == Verb.RESTORE and write.place.name.startswith("flotilla-before-"):
+        if write.verb == WriteVerb.RESTORE and write.place.name.startswith("flotilla-before-"):
             place, document = backup.read(write.body)
             kept[place] = document
-        elif write.verb == Verb.DELETE:
+        elif write.verb == WriteVerb.DELETE:
             objects.pop(write.place, None)
-        elif write.verb == Verb.RESTORE:
+        elif write.verb == WriteVerb.RESTORE:
             objects[write.place] = write.body
         else:
             objects[write.place] = merge(objects.get(write.place, {}), write.body)
@@ -79,14 +79,14 @@ def after(found: Found, made: Plan, steps: int | None = None) -> Found:
     return msgspec.structs.replace(found, objects=objects, before=kept)
 
 
-def writes(made: Plan) -> dict[Place, Json]:
-    return {write.place: write.body for step in made.steps for write in step.writes if write.verb == Verb.PATCH}
+def writes(made: MigrationPlan) -> dict[Place, Json]:
+    return {write.place: write.body for step in made.steps for write in step.writes if write.verb == WriteVerb.PATCH}
 
 
 def test_it_stops_openkruise_before_it_holds_its_lease():
     waits = [until for step in plan(openkruise_found()).steps for until in step.until]
-    assert waits[:-1] == [PodsGone(MANAGER), PodsGone(DAEMON), Quiet(LEADER)]
-    assert isinstance(waits[-1], Refused)
+    assert waits[:-1] == [PodsGone(MANAGER), PodsGone(DAEMON), LeaseFree(LEADER)]
+    assert isinstance(waits[-1], PolicyEnforced)
 
 
 def test_everything_is_kept_before_anything_is_changed():
@@ -97,7 +97,7 @@ def test_everything_is_kept_before_anything_is_changed():
 
 def test_entries_go_before_the_webhook_does():
     made = plan(openkruise_found())
-    order = [write.place for step in made.steps for write in step.writes if write.verb == Verb.PATCH]
+    order = [write.place for step in made.steps for write in step.writes if write.verb == WriteVerb.PATCH]
     assert max(map(order.index, CONFIGURATIONS)) < order.index(MANAGER)
 
 
@@ -294,7 +294,7 @@ def test_objects_are_converted_back_while_flotilla_works():
     assert versions == {"v1alpha1": True, "v1beta1": False}
     [rewritten] = [until for step in made.steps for until in step.until if isinstance(until, Rewritten)]
     assert resource_of(rewritten.definition).version == "v1alpha1"
-    assert (status.verb, status.body) == (Verb.STATUS, {"status": {"storedVersions": ["v1alpha1"]}})
+    assert (status.verb, status.body) == (WriteVerb.STATUS, {"status": {"storedVersions": ["v1alpha1"]}})
     assert undo(of_the_release(["v1alpha1"])).refused == ()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from flotilla_cli.adopt.apply import FORGETTING_SECONDS, OVERDUE_SECONDS, PATIENCE_SECONDS, carry_out
 from flotilla_cli.adopt.openkruise import DAEMON, STANDSTILL
-from flotilla_cli.adopt.steps import PodsGone, Refused, Step, patch
+from flotilla_cli.adopt.steps import MigrationStep, PodsGone, PolicyEnforced, patch
 from flotilla_cli.install.apply import InstallError
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import NODE, POD, Resource
@@ -17,7 +17,7 @@ from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
 
 GRACE = 10.0
-WAIT = Step("wait", until=(PodsGone(DAEMON),))
+WAIT = MigrationStep("wait", until=(PodsGone(DAEMON),))
 
 
 class Remembering(FakeApi):
@@ -57,7 +57,7 @@ async def test_a_policy_that_was_removed_lingers():
     clock = FakeClock()
     api = Remembering(clock, 1.5, STANDSTILL)
     said: list[str] = []
-    await carry_out(api.api, clock, [Step("start it", (patch(DAEMON, {"spec": {}}),))], said.append)
+    await carry_out(api.api, clock, [MigrationStep("start it", (patch(DAEMON, {"spec": {}}),))], said.append)
     assert said == ["start it"]
     assert clock.monotonic() == pytest.approx(1.6)
 
@@ -70,7 +70,7 @@ async def test_a_refusal_that_lasts_is_told(policy: str, seconds: float):
     clock = FakeClock()
     api = Remembering(clock, 1000, policy)
     with pytest.raises(InstallError, match=f"DaemonSet kruise-daemon in kruise-system: .*{policy}"):
-        await carry_out(api.api, clock, [Step("start it", (patch(DAEMON, {"spec": {}}),))], print)
+        await carry_out(api.api, clock, [MigrationStep("start it", (patch(DAEMON, {"spec": {}}),))], print)
     assert clock.monotonic() == pytest.approx(seconds, abs=0.3)
 
 
@@ -89,8 +89,8 @@ async def test_another_refusal_does_not_pass_for_the_policy():
         await carry_out(api.api, clock, [refused()], print)
 
 
-def refused() -> Step:
-    return Step("refuse it", until=(Refused(patch(DAEMON, {"spec": {}}), STANDSTILL),))
+def refused() -> MigrationStep:
+    return MigrationStep("refuse it", until=(PolicyEnforced(patch(DAEMON, {"spec": {}}), STANDSTILL),))
 
 
 async def test_a_dead_node_does_not_hold_up_the_others():

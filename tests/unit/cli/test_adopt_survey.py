@@ -2,7 +2,7 @@
 
 import pytest
 
-from flotilla_cli.adopt.report import Line, report, under_way
+from flotilla_cli.adopt.report import KindSurvey, report, under_way
 from flotilla_common.api.resources import Resource
 from tests.testkit.documents import Json
 
@@ -144,10 +144,10 @@ def test_other_kinds(kind: str, spec: Json, status: Json, said: str):
 
 def test_the_report():
     lines = [
-        Line("CloneSet", served=True, count=12, under_way=["CloneSet shop/web: 2 of 4 pods updated"]),
-        Line("NodeImage", served=True, count=None),
-        Line("PodProbeMarker", served=False, count=0),
-        Line("PodUnavailableBudget", served=False, count=3),
+        KindSurvey("CloneSet", served=True, count=12, under_way=["CloneSet shop/web: 2 of 4 pods updated"]),
+        KindSurvey("NodeImage", served=True, count=None),
+        KindSurvey("PodProbeMarker", served=False, count=0),
+        KindSurvey("PodUnavailableBudget", served=False, count=3),
     ]
     assert list(report(lines)) == [
         "continued by Flotilla:",

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cli.bus.gather import Beat, Large, Look, Marked, Share, Traffic
+from flotilla_cli.bus.gather import Beat, BusSnapshot, Large, Marked, Share, Traffic
 from flotilla_cli.bus.render import render, size
 from flotilla_cli.bus.streams import Consumer, Stream
 from flotilla_cli.bus.view import BEHIND, View, view
@@ -54,7 +54,7 @@ def seen(**more: Any) -> View:
         "busiest": [Share("kube", "shop", "pods", 50, 5120)],
         "largest": [Large("kube.v1.core.pods.shop.web-1", 4096)],
     }
-    return view(Look(**(known | more)), ["watcher"])
+    return view(BusSnapshot(**(known | more)), ["watcher"])
 
 
 def test_a_stream_has_rates_readers_and_its_marker() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flotilla_cli.history.gather import writers_of
-from flotilla_cli.history.generations import Pod, Record, Writer, is_user_write
+from flotilla_cli.history.generations import ObjectRecords, Pod, Writer, is_user_write
 from flotilla_cli.history.operations import Operation, operations, waves
 from flotilla_cli.history.render import LINES, render
 from flotilla_cli.history.timeline import GenerationView, Timeline, pod_story, story
@@ -30,11 +30,11 @@ def at(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def recorded() -> Record:
+def recorded() -> ObjectRecords:
     messages = [json.loads(line) for line in RECORDED.read_text().splitlines()]
     bodies = {kind: [one["body"] for one in messages if one["subject"].startswith(kind)] for kind in ("act", "dec")}
     acts = [act for act in (decoded(msgspec.json.encode(body), Act) for body in bodies["act"]) if act]
-    return Record(
+    return ObjectRecords(
         kind="CloneSet",
         namespace="default",
         name="six",
@@ -78,7 +78,7 @@ def in_place(seconds: float, name: str, trace: str = "t", takes: float = 1.0) ->
 
 def told(*parts: Act | Why, pods: dict[str, Pod] | None = None, **more: Any) -> Timeline:
     acts = sorted((part for part in parts if isinstance(part, Act)), key=lambda act: act.at)
-    record = Record(
+    record = ObjectRecords(
         kind="CloneSet",
         namespace="default",
         name="web",
@@ -244,7 +244,7 @@ def test_of_very_many_steps_the_middle_is_left_out() -> None:
 
 
 def test_the_story_of_a_pod_is_every_write_on_it_and_its_own_steps() -> None:
-    record = Record(
+    record = ObjectRecords(
         kind="Pod",
         namespace="default",
         name="web-1",
@@ -259,7 +259,7 @@ def test_the_story_of_a_pod_is_every_write_on_it_and_its_own_steps() -> None:
     assert "cloneset: create, scale up for CloneSet web → Ok" in lines(chapter)
     assert len(chapter.steps) == 7
     assert pod_story(msgspec.structs.replace(record, begins=at(5))).notes
-    assert pod_story(Record(kind="Pod", namespace="a", name="b")).chapters == []
+    assert pod_story(ObjectRecords(kind="Pod", namespace="a", name="b")).chapters == []
 
 
 BUDGET = Owner("PodUnavailableBudget", "default", "web")
@@ -273,7 +273,7 @@ def use(seconds: float, name: str, refusal: str = "", action: str = "delete") ->
 
 def test_who_used_a_budget_and_who_was_refused() -> None:
     taken = write(3, "web", "budget for the update of 2 pods", "patch", kind="PodUnavailableBudget", pods=("a", "b"))
-    record = Record(
+    record = ObjectRecords(
         kind="PodUnavailableBudget",
         namespace="default",
         name="web",
@@ -291,7 +291,9 @@ def test_who_used_a_budget_and_who_was_refused() -> None:
 
 
 def test_a_pod_that_a_budget_protects() -> None:
-    record = Record(kind="Pod", namespace="default", name="web-3", writes=(use(2, "web-3", "none is left", "evict"),))
+    record = ObjectRecords(
+        kind="Pod", namespace="default", name="web-3", writes=(use(2, "web-3", "none is left", "evict"),)
+    )
     (chapter,) = pod_story(record).chapters
     assert lines(chapter) == ["evict by jane, decided by PodUnavailableBudget web → Denied: none is left"]
 

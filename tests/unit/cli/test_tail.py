@@ -13,7 +13,7 @@ from flotilla_cli import traffic
 from flotilla_cli.commands.tail import row
 from flotilla_cli.main import main
 from flotilla_cli.options import DurationParam
-from flotilla_cli.traffic import Line, Reader, matches
+from flotilla_cli.traffic import Line, LineReader, matches
 from flotilla_common.api.changes import changed_paths
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import NODE, POD, Resource
@@ -64,7 +64,7 @@ def kube(body: dict[str, Any], operation: str = "MODIFIED", version: str = "6") 
 
 
 def read(message: Message) -> Line:
-    line = Reader().read(message, NOW)
+    line = LineReader().read(message, NOW)
     assert line is not None
     return line
 
@@ -90,7 +90,7 @@ def test_change_is_named_by_the_object_not_by_the_subject():
 
 
 def test_change_tells_what_changed_since_the_last_one():
-    reader = Reader()
+    reader = LineReader()
     reader.read(kube(POD_BODY), NOW)
     after = POD_BODY | {"spec": {"containers": [{"name": "main", "image": "web:2"}]}}
     line = reader.read(kube(after), NOW)
@@ -99,7 +99,7 @@ def test_change_tells_what_changed_since_the_last_one():
 
 
 def test_the_owner_of_what_is_gone_is_known_from_before():
-    reader = Reader()
+    reader = LineReader()
     reader.read(kube(POD_BODY), NOW)
     gone = kube({"metadata": {"name": "web-a.b", "namespace": "shop", "resourceVersion": "7"}}, "DELETED")
     first, again = reader.read(gone, NOW), reader.read(gone, NOW)
@@ -164,7 +164,7 @@ def test_heartbeat():
     ],
 )
 def test_messages_without_a_line(message: Message):
-    assert Reader().read(message, NOW) is None
+    assert LineReader().read(message, NOW) is None
 
 
 def test_row_has_all_columns():
@@ -288,7 +288,7 @@ def test_a_users_change_tells_who_with_what_and_which_fields():
     wish = {"service": "webhook", "action": "update", "kind": "CloneSet", "namespace": "shop", "name": "web"}
     changes = [{"path": "spec.replicas", "from": 1, "to": 2}, *({"path": f"spec.n{number}"} for number in range(4))]
     body = wish | {"user": "jane", "manager": "kubectl", "changes": changes, "outcome": "Ok", "message": ""}
-    line = Reader().read(Message(subject="act.v1.webhook.clonesets.shop.web", data=json.dumps(body).encode()), NOW)
+    line = LineReader().read(Message(subject="act.v1.webhook.clonesets.shop.web", data=json.dumps(body).encode()), NOW)
     assert line is not None
     assert line.cause == "by jane with kubectl; spec.replicas  1 → 2; spec.n0; spec.n1 and 2 more"
     assert (line.service, line.what, line.outcome) == ("webhook", "update", "Ok")
@@ -296,7 +296,7 @@ def test_a_users_change_tells_who_with_what_and_which_fields():
 
 def test_a_kept_decision_reads_like_a_live_one():
     lines = [
-        Reader().read(Message(subject=f"{word}.v1.clonesets.shop.web", data=json.dumps(WHY).encode()), NOW)
+        LineReader().read(Message(subject=f"{word}.v1.clonesets.shop.web", data=json.dumps(WHY).encode()), NOW)
         for word in ("why", "decisions")
     ]
     assert lines[0] == lines[1]

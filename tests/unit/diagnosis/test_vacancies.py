@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from flotilla_cli.diagnosis.missing_pods import TO_COME, MissingPods, vacancies
-from flotilla_cli.views.kindview import Coverage, Served
+from flotilla_cli.views.kindview import Coverage, CoveredNodes
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.control.plan import Reason, State
 from flotilla_common.workload.causes import Cause, Group
@@ -27,7 +27,7 @@ def told(
 ) -> list[tuple[str, str]]:
     placement = Placement.of_daemons(msgspec.json.encode(content or template()))
     coverage = Coverage(why_not=lambda node: placement.fit(node).why_not, once=once)
-    served = Served(nodes=nodes, pods=pods, coverage=coverage)
+    served = CoveredNodes(nodes=nodes, pods=pods, coverage=coverage)
     found = vacancies(served, [UNSCHEDULABLE], reasons)
     return [(",".join(one.nodes), one.why) for one in found]
 

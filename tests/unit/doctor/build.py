@@ -17,9 +17,9 @@ from flotilla_cli.doctor.facts import (
     Certificate,
     Fact,
     Facts,
-    Heard,
     Leases,
     Probe,
+    ReplicaHeartbeat,
     Rights,
     Sample,
     Server,
@@ -71,7 +71,7 @@ def well(**changes: Any) -> Facts:
         banners=Fact([Banner("nats://bus:4222", "2.15.2")]),
         account=Fact(Account(1 << 20, 1 << 30)),
         streams=Fact({name: stream(name) for name in wanted()}),
-        heard=Fact([*map(heard, SERVICES), agent("worker-1")]),
+        heartbeats=Fact([*map(heard, SERVICES), agent("worker-1")]),
         samples=Fact({resource.id: Sample(20, version="1000") for resource in with_markers().values()}),
         enrolled=frozenset({"worker-1"}),
     )
@@ -178,15 +178,15 @@ def lease(
     return {"metadata": metadata, "spec": spec}
 
 
-def heard(service: str, replica: str = "", **more: Any) -> Heard:
+def heard(service: str, replica: str = "", **more: Any) -> ReplicaHeartbeat:
     """Return one live replica; `ahead` and `ago` are those of `Heard`."""
     name = replica or f"{service}-r1"
     ahead = more.pop("ahead", 0.05)
     usual: dict[str, Any] = {"version": VERSION, "at": NOW, "holder": f"{name}-abc", "gates": ""}
-    return Heard(Heartbeat(service=service, replica=name, **usual | more), ahead)
+    return ReplicaHeartbeat(Heartbeat(service=service, replica=name, **usual | more), ahead)
 
 
-def agent(name: str, **more: Any) -> Heard:
+def agent(name: str, **more: Any) -> ReplicaHeartbeat:
     """Return the agent of a node."""
     return heard("nodeagent", name, **{"gates": None, "holder": "", **more})
 

@@ -29,7 +29,7 @@ def without(facts: Fact[Any], name: str) -> Fact[Any]:
 
 
 def others(service: str) -> list[Any]:
-    return [one for one in well().heard.get() if one.beat.service != service]
+    return [one for one in well().heartbeats.get() if one.beat.service != service]
 
 
 def instead(one: Any) -> Fact[Any]:
@@ -37,7 +37,7 @@ def instead(one: Any) -> Fact[Any]:
 
 
 def beside(*more: Any) -> Fact[Any]:
-    return Fact([*well().heard.get(), *more])
+    return Fact([*well().heartbeats.get(), *more])
 
 
 def with_stream(name: str, made: Any) -> Fact[Any]:

@@ -50,12 +50,12 @@ HEALTHY: dict[str, Facts] = {
         enrolled=frozenset[str](),
     ),
     "only some services": well(
-        heard=Fact([heard(one) for one in ("watcher", "cloneset", "webhook")]),
+        heartbeats=Fact([heard(one) for one in ("watcher", "cloneset", "webhook")]),
         leases=Fact(Leases([], [lease("watcher"), lease("cloneset")])),
         enrolled=frozenset[str](),
     ),
     "a node that is not ready": well(
-        heard=Fact(others("nodeagent")), nodes=Fact([build.node("worker-1", ready=False)])
+        heartbeats=Fact(others("nodeagent")), nodes=Fact([build.node("worker-1", ready=False)])
     ),
     "taken over": well(
         workloads=Fact(
@@ -68,7 +68,7 @@ HEALTHY: dict[str, Facts] = {
             OPENKRUISE | {"spec": OPENKRUISE["spec"] | {"renewTime": micro_time(NOW), "holderIdentity": "flotilla"}}
         ),
     ),
-    "a standby": well(heard=beside(heard("jobs", "standby"))),
+    "a standby": well(heartbeats=beside(heard("jobs", "standby"))),
     "shards that went": well(
         leases=with_leases(lease("jobs", number="1"), lease("jobs", "7", number="8", holder="", version="1"))
     ),
@@ -84,7 +84,7 @@ HEALTHY: dict[str, Facts] = {
         leases=with_leases(lease("watcher", "daemonsets.apps", holder="", number=""))
     ),
     "a fake node": well(
-        heard=Fact(others("nodeagent")),
+        heartbeats=Fact(others("nodeagent")),
         nodes=Fact(
             [build.node("worker-1") | {"metadata": {"name": "worker-1", "annotations": {"kwok.x-k8s.io/node": "fake"}}}]
         ),
@@ -92,7 +92,7 @@ HEALTHY: dict[str, Facts] = {
     "a mended member": well(leases=with_leases(lease("jobs", "member-x", role="member"))),
     "an upgrade of the chart": well(
         workloads=Fact([*CHART[1:], msgspec.json.decode(msgspec.json.encode(CHART[0] | {"status": {}}))]),
-        heard=beside(heard("jobs", "new", version="9.9.9", gates="SidecarTerminator=true")),
+        heartbeats=beside(heard("jobs", "new", version="9.9.9", gates="SidecarTerminator=true")),
         enrolled=frozenset[str]({"worker-1"}),
     ),
     "a budget": well(hooks=with_check_of_pods()),
@@ -102,7 +102,9 @@ HEALTHY: dict[str, Facts] = {
     ),
     "users' own rules": well(rights=bound_beside("kruise-manager-role", [ALL_RIGHTS])),
     "short certificates from outside": well(
-        heard=instead(heard("webhook", gates="EnableExternalCerts=true", certificate_end=NOW + timedelta(hours=20))),
+        heartbeats=instead(
+            heard("webhook", gates="EnableExternalCerts=true", certificate_end=NOW + timedelta(hours=20))
+        ),
         webhook_certificate=Fact(Certificate(NOW - timedelta(hours=4), NOW + timedelta(hours=20))),
     ),
 }
@@ -126,7 +128,7 @@ def test_what_stops_while_the_webhook_is_away_is_said(budget: bool) -> None:
     [(False, "answers all of them"), (True, "answers only the apiserver"), (None, "answered")],
 )
 def test_whether_the_webhook_can_tell_who_asks_is_said(checks: bool | None, said: str) -> None:
-    facts = well(heard=instead(heard("webhook", checks_callers=checks)))
+    facts = well(heartbeats=instead(heard("webhook", checks_callers=checks)))
     (outcome,) = (one for one in build.outcomes(facts) if one.check == "webhook")
     assert said in outcome.seen
     assert not outcome.findings

@@ -19,7 +19,7 @@ from flotilla_cli.doctor.finding import (
     exit_code,
     keys,
 )
-from flotilla_cli.doctor.gather.bus import PATIENCE_SECONDS, heard
+from flotilla_cli.doctor.gather.bus import PATIENCE_SECONDS, heartbeats
 from flotilla_cli.published import LISTEN_SECONDS
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.bus.interface import BusError, Follow, Message, OnMessage
@@ -118,13 +118,13 @@ async def test_a_heartbeat_is_from_whom_its_subject_names() -> None:
         ("heartbeat.v1.jobs.j1", b'{"service":"jobs","replica":"j1","later":{"unknown":1}}'),
         ("heartbeat.v1.jobs.j2", b"nonsense"),
     )
-    found = await heard(bus, FakeClock(), lambda _: True)
+    found = await heartbeats(bus, FakeClock(), lambda _: True)
     assert [(one.beat.service, one.beat.replica) for one in found] == [("nodeagent", "n1.example"), ("jobs", "j1")]
 
 
 async def test_who_is_expected_is_waited_for() -> None:
     clock = FakeClock()
-    await heard(Speakers(), clock, lambda _: False)
+    await heartbeats(Speakers(), clock, lambda _: False)
     patient = clock.monotonic()
-    await heard(Speakers(), clock, lambda _: True)
+    await heartbeats(Speakers(), clock, lambda _: True)
     assert LISTEN_SECONDS <= clock.monotonic() - patient < PATIENCE_SECONDS <= patient

@@ -18,7 +18,7 @@ from flotilla_cli.install.manifests import manifests
 from flotilla_cli.main import main
 from flotilla_cli.options import find_kind
 from flotilla_cli.services import bus_permissions, controllers, installed
-from flotilla_cli.traffic import Reader
+from flotilla_cli.traffic import LineReader
 from flotilla_common.api import crds, kinds
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.kind import Kind
@@ -124,7 +124,7 @@ def tail(kind: Kind) -> bool:
 
 def _named_in_tail(resource: Resource) -> bool:
     message = Message(subject=subjects.kube(resource, "", "x"), data=b"{}", headers={"op": "ADDED"})
-    line = Reader().read(message, datetime(2026, 1, 1, tzinfo=UTC))
+    line = LineReader().read(message, datetime(2026, 1, 1, tzinfo=UTC))
     return line is not None and line.kind == resource.kind
 
 

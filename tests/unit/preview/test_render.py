@@ -4,10 +4,10 @@ import pytest
 
 from flotilla_cli.preview.render import render
 from flotilla_cli.preview.report import FieldChange, Report, Revision, Serving, Totals, Wave, totals_of
-from flotilla_cli.preview.steps import Change, Step
+from flotilla_cli.preview.steps import Step, ValueChange
 from flotilla_common.control.plan import Reason, State
 
-IMAGE = (Change("main image", "nginx:1.29", "nginx:1.30"),)
+IMAGE = (ValueChange("main image", "nginx:1.29", "nginx:1.30"),)
 
 
 def updated(name: str, node: str = "node-1") -> Step:

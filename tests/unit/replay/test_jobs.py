@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from flotilla_cli.bundle.records import Bundle
-from flotilla_cli.replay.replayer import Replay, Step
+from flotilla_cli.replay.replayer import Replay, ReplayStep
 from flotilla_cli.services import controllers
 from flotilla_common.api.documents import merge
 from flotilla_common.api.resources import NODE, POD
@@ -77,7 +77,7 @@ async def recorded(made: Recording) -> Bundle:
     return await record(held, live, spec=made.spec, key=made.key, planning=made.planning)
 
 
-async def steps(made: Recording) -> list[Step]:
+async def steps(made: Recording) -> list[ReplayStep]:
     """Return the passes planned again from the recording, which contains all messages."""
     bundle = await recorded(made)
     assert bundle.header.planning == made.planning
@@ -85,7 +85,7 @@ async def steps(made: Recording) -> list[Step]:
     return list(Replay(bundle, made.spec).steps())
 
 
-def written(step: Step) -> list[str]:
+def written(step: ReplayStep) -> list[str]:
     return [f"{write.action} {write.kind} {write.name} {write.subresource}".rstrip() for write in step.writes]
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from flotilla_cli.bundle.records import Bundle, read, write
 from flotilla_cli.main import main
-from flotilla_cli.replay.replayer import Replay, Step
+from flotilla_cli.replay.replayer import Replay, ReplayStep
 from flotilla_cloneset.cloneset.controller import CONTROLLER as CLONE_SETS
 from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Outcome, OutcomeKind
@@ -46,7 +46,7 @@ def recording(**spec: Any) -> Recording:
     return made
 
 
-def steps(bundle: Bundle) -> list[Step]:
+def steps(bundle: Bundle) -> list[ReplayStep]:
     return list(Replay(bundle, CLONE_SETS).steps())
 
 

@@ -7,7 +7,7 @@ these had a reader within the last ten minutes. Nodes that are not ready, or gon
 from collections.abc import Iterator, Mapping
 
 from flotilla_cli.doctor.expected import AGENT, agents_by_chart, component
-from flotilla_cli.doctor.facts import Facts, Heard, Stream
+from flotilla_cli.doctor.facts import Facts, ReplicaHeartbeat, Stream
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.doctor.gather.bus import with_copies
 from flotilla_cli.install.objects import is_leaving, is_true, name_of
@@ -23,7 +23,7 @@ _START = "see its pod or process and its log; `flotilla up` starts that of a loc
 
 def check(facts: Facts) -> Looked:
     """Check each agent with heartbeats, each expected one without, and each node that should have one."""
-    heard = {one.beat.replica: one for one in facts.heard.get() if one.beat.service == NODE_AGENT}
+    heard = {one.beat.replica: one for one in facts.heartbeats.get() if one.beat.service == NODE_AGENT}
     ready = {name_of(node): node for node in facts.nodes.get() if is_true(node, "Ready") and not _is_fake(node)}
     for node, one in heard.items():
         yield from _waiting(node, one)
@@ -36,7 +36,7 @@ def check(facts: Facts) -> Looked:
     return f"{len(heard)} node agents on {len(facts.nodes.get())} nodes"
 
 
-def _waiting(node: str, one: Heard) -> Iterator[Finding]:
+def _waiting(node: str, one: ReplicaHeartbeat) -> Iterator[Finding]:
     about = f"agent of {node}"
     if why := one.beat.waiting.get(RUNTIME):
         said = f"it reaches no container runtime: {why}"

@@ -47,7 +47,7 @@ def check_apiserver(facts: Facts) -> Looked:
 def check_clocks(facts: Facts) -> Looked:
     """Compare all clocks with the apiserver's."""
     server = facts.server.get().ahead
-    others = {one.who: one.ahead - server for one in facts.heard.found or () if one.ahead is not None}
+    others = {one.who: one.ahead - server for one in facts.heartbeats.found or () if one.ahead is not None}
     for about, ahead in {"this machine": -server, **others}.items():
         if abs(ahead) > OFF_SECONDS:
             yield _off(about, ahead)

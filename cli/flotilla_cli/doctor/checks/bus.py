@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from flotilla_cli.doctor.facts import Banner, Facts, Heard, Stream
+from flotilla_cli.doctor.facts import Banner, Facts, ReplicaHeartbeat, Stream
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.doctor.gather.bus import wanted, with_markers
 from flotilla_cli.output import span
@@ -58,8 +58,8 @@ def check_bus(facts: Facts) -> Looked:
 
 
 def _use(facts: Facts) -> Iterator[Finding]:
-    if facts.heard.found is None:
-        said = f"it is reachable, but cannot be used from here: {facts.heard.why}"
+    if facts.heartbeats.found is None:
+        said = f"it is reachable, but cannot be used from here: {facts.heartbeats.why}"
         advice = "credentials of the user `flotilla` are needed: FLOTILLA_NATS_CREDS, FLOTILLA_NATS_CA (docs/bus.md)"
         yield broken("BusRefuses", "bus", said, advice)
         return
@@ -164,7 +164,7 @@ def _readers(about: str, stream: Stream) -> Iterator[Finding]:
 
 def check_mirrors(facts: Facts) -> Looked:
     """Check each replica's mirrors, then the streams themselves."""
-    for one in facts.heard.get():
+    for one in facts.heartbeats.get():
         yield from _mirrors(one)
     samples = facts.samples.get()
     for resource, sample in samples.items():
@@ -179,7 +179,7 @@ def check_mirrors(facts: Facts) -> Looked:
     return f"{sum(one.compared for one in samples.values())} objects of {len(samples)} resources compared with the bus"
 
 
-def _mirrors(one: Heard) -> Iterator[Finding]:
+def _mirrors(one: ReplicaHeartbeat) -> Iterator[Finding]:
     beat = one.beat
     about = one.who
     if beat.direct:

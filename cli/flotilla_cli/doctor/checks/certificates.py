@@ -32,7 +32,7 @@ def check(facts: Facts) -> Looked:
     if served is not None and served.problem and not _has_ended(served, facts.now):
         said = f"the caBundle of its entries does not trust it: {served.problem}"
         yield broken("CertificateUntrusted", "certificate of the webhook", said, _WEBHOOK)
-    external = any("EnableExternalCerts=true" in (one.beat.gates or "") for one in facts.heard.found or ())
+    external = any("EnableExternalCerts=true" in (one.beat.gates or "") for one in facts.heartbeats.found or ())
     for about, end in _webhook_ends(facts):
         begin = served.begin if served else None
         yield from _ending(about, end, facts.now, _WEBHOOK, begin if external else None)
@@ -48,7 +48,7 @@ def check(facts: Facts) -> Looked:
 
 def _webhook_ends(facts: Facts) -> Iterator[tuple[str, datetime]]:
     """Yield the ends of the webhook's certificate and of its authorities."""
-    ends = [one.beat.certificate_end for one in facts.heard.found or () if one.beat.certificate_end]
+    ends = [one.beat.certificate_end for one in facts.heartbeats.found or () if one.beat.certificate_end]
     ends += [facts.webhook_certificate.found.end] if facts.webhook_certificate.found else []
     if ends:
         yield "certificate of the webhook", min(ends)

@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from flotilla_cli.doctor.expected import services
-from flotilla_cli.doctor.facts import Facts, Heard
+from flotilla_cli.doctor.facts import Facts, ReplicaHeartbeat
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.output import span
 from flotilla_common.control.leases import FORGET_AFTER, Lease
@@ -62,7 +62,7 @@ def check(facts: Facts) -> Looked:
     for one in ours:
         if not _is_retired(one):
             by_service[one.label(SERVICE_LABEL)].append(one)
-    heard = facts.heard.found
+    heard = facts.heartbeats.found
     for service in services(facts):
         speaking = [one for one in heard or () if one.beat.service == service]
         if speaking or heard is None:
@@ -72,7 +72,7 @@ def check(facts: Facts) -> Looked:
     return f"{len(ours)} leases, {sum(one.alive for one in ours)} of them renewed meanwhile"
 
 
-def _shards(service: str, leases: list[Seen], speaking: list[Heard]) -> Iterator[Finding]:
+def _shards(service: str, leases: list[Seen], speaking: list[ReplicaHeartbeat]) -> Iterator[Finding]:
     number = _number(service, leases)
     for one in leases:
         if one.label(ROLE_LABEL) == SHARD and one.label(NUMBER_LABEL) in ("", number):
@@ -85,7 +85,7 @@ def _shards(service: str, leases: list[Seen], speaking: list[Heard]) -> Iterator
         yield broken("ShardsDisagree", service, said, advice)
 
 
-def _shard(one: Seen, speaking: list[Heard]) -> Iterator[Finding]:
+def _shard(one: Seen, speaking: list[ReplicaHeartbeat]) -> Iterator[Finding]:
     about = f"lease {one.name}"
     advice = "see the service's log: it may lack rights to leases, or not reach the apiserver"
     if not one.holder:
@@ -111,7 +111,7 @@ def _members(leases: list[Seen]) -> Iterator[Finding]:
             yield warning("MemberLeaseLeft", f"lease {one.name}", said, advice)
 
 
-def _twice(service: str, speaking: list[Heard]) -> Iterator[Finding]:
+def _twice(service: str, speaking: list[ReplicaHeartbeat]) -> Iterator[Finding]:
     """Report two replicas that both serve a shard, by their heartbeats."""
     serving: Mapping[str, list[str]] = defaultdict(list)
     for one in speaking:
@@ -141,7 +141,7 @@ def _holders(leases: list[Seen], number: str) -> list[str]:
     return sorted({one.holder for one in leases if one.alive and one.label(NUMBER_LABEL) == number})
 
 
-def _is_of(holder: str, one: Heard) -> bool:
+def _is_of(holder: str, one: ReplicaHeartbeat) -> bool:
     return holder == one.beat.holder or holder.startswith(f"{one.beat.replica}-")
 
 

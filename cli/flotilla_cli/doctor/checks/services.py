@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from flotilla_cli.doctor.expected import services
-from flotilla_cli.doctor.facts import Facts, Heard
+from flotilla_cli.doctor.facts import Facts, ReplicaHeartbeat
 from flotilla_cli.doctor.finding import Finding, Looked, broken
 from flotilla_cli.doctor.gather.bus import PATIENCE_SECONDS
 from flotilla_cli.install.objects import name_of, namespace_of
@@ -29,7 +29,7 @@ _LOOK = "see `kubectl describe` and `kubectl logs --previous`"
 def check_services(facts: Facts) -> Looked:
     """Check each process of a local set, each expected service, and each replica with heartbeats."""
     yield from _processes(facts)
-    heard = [one for one in facts.heard.get() if one.beat.service != NODE_AGENT]
+    heard = [one for one in facts.heartbeats.get() if one.beat.service != NODE_AGENT]
     logs = {line.name: line.log for line in facts.processes if not line.running}
     speaking = {one.beat.service for one in heard}
     for one in heard:
@@ -50,7 +50,7 @@ def _silent(service: str, because: str, logs: Mapping[str, str]) -> Finding:
     return broken("ServiceSilent", service, said, advice)
 
 
-def _waiting(one: Heard) -> Iterator[Finding]:
+def _waiting(one: ReplicaHeartbeat) -> Iterator[Finding]:
     if one.beat.waiting:
         said = "; ".join(f"{part}: {why}" for part, why in sorted(one.beat.waiting.items()))
         advice = "see its log, and docs/operations.md#troubleshooting for common causes"
@@ -63,7 +63,7 @@ def _processes(facts: Facts) -> Iterator[Finding]:
 
     The bus has its own check, and so have services while there is a bus with their heartbeats.
     """
-    heard = facts.heard.found is not None
+    heard = facts.heartbeats.found is not None
     for line in facts.processes:
         service = line.name in facts.local
         wrong = not heard and not line.running if service else line.name != "nats-server" and not line.healthy

@@ -6,7 +6,7 @@ Releases, gates, the kinds that are served, managed fields.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from flotilla_cli.doctor.facts import Facts, Heard
+from flotilla_cli.doctor.facts import Facts, ReplicaHeartbeat
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.install.manifests import NO_MANAGED_FIELDS
 from flotilla_common.api.documents import Json, member, strings
@@ -22,14 +22,14 @@ _SAME = "set the same for all services and `flotilla install` (or the chart's `f
 
 def check_versions(facts: Facts) -> Looked:
     """Compare replicas with the majority, this command with them, the chart with its pods."""
-    counted = Counter(one.beat.version for one in facts.heard.get())
+    counted = Counter(one.beat.version for one in facts.heartbeats.get())
     if counted and not is_rolling(facts):
         yield from _skewed(facts, counted.most_common(1)[0][0])
     return f"releases: {', '.join(f'{count} of {version}' for version, count in counted.items()) or 'no heartbeats'}"
 
 
 def _skewed(facts: Facts, usual: str) -> Iterator[Finding]:
-    for one in facts.heard.get():
+    for one in facts.heartbeats.get():
         if one.beat.version != usual:
             said = f"it is of release {one.beat.version or 'unknown'}, most others are of {usual}"
             yield warning("VersionSkew", one.who, said, _UPGRADE)
@@ -60,7 +60,7 @@ def _is_rolling(workload: Json) -> bool:
 
 def check_gates(facts: Facts) -> Looked:
     """Compare replicas with each other, and with the installed manifests."""
-    heard = [one for one in facts.heard.get() if one.beat.gates is not None]
+    heard = [one for one in facts.heartbeats.get() if one.beat.gates is not None]
     for one in heard:
         yield from _unknown(one)
     if not is_rolling(facts):
@@ -71,7 +71,7 @@ def check_gates(facts: Facts) -> Looked:
     return f"gates: {' | '.join(one or 'all defaults' for one in gates) or 'not reported'}"
 
 
-def _unknown(one: Heard) -> Iterator[Finding]:
+def _unknown(one: ReplicaHeartbeat) -> Iterator[Finding]:
     try:
         Gates.parse(one.beat.gates or "")
     except ValueError as error:
@@ -90,7 +90,7 @@ def _differing(code: str, what: str, given: Mapping[str, frozenset[str]]) -> Ite
         yield broken(code, what, said + rest, _SAME)
 
 
-def _managed_fields(facts: Facts, heard: list[Heard]) -> Iterator[Finding]:
+def _managed_fields(facts: Facts, heard: list[ReplicaHeartbeat]) -> Iterator[Finding]:
     kept = [one.who for one in heard if any(_keeps(one, plural) for plural in one.beat.planning)]
     if kept and NO_MANAGED_FIELDS in facts.policies.get():
         said = (
@@ -100,13 +100,13 @@ def _managed_fields(facts: Facts, heard: list[Heard]) -> Iterator[Finding]:
         yield warning("ManagedFieldsDiffer", "managed fields", said, advice)
 
 
-def _keeps(one: Heard, plural: str) -> bool:
+def _keeps(one: ReplicaHeartbeat, plural: str) -> bool:
     return member(one.beat.planning, plural, "options").get("drop_field_owners") is False
 
 
-def _gates(one: Heard) -> frozenset[str]:
+def _gates(one: ReplicaHeartbeat) -> frozenset[str]:
     return frozenset(filter(None, (one.beat.gates or "").split(",")))
 
 
-def _kinds(one: Heard) -> frozenset[str]:
+def _kinds(one: ReplicaHeartbeat) -> frozenset[str]:
     return frozenset(filter(None, (kind.strip() for kind in one.beat.kinds.split(","))))

@@ -57,7 +57,7 @@ def check_webhook(facts: Facts) -> Looked:
         unreached = next((probe for probe in probes.values() if _unreached(probe)), None)
         yield from [_unreachable(unreached, facts)] if unreached else _behaviour(probes)
     answered = f"{len(facts.probes.get())} dry runs that the webhook answered"
-    checks = {one.beat.checks_callers for one in facts.heard.found or () if one.beat.service == "webhook"}
+    checks = {one.beat.checks_callers for one in facts.heartbeats.found or () if one.beat.service == "webhook"}
     if False in checks:
         return f"{answered}; it cannot tell the apiserver from other clients, and answers all of them ({_CALLERS})"
     return f"{answered}, and it answers only the apiserver" if checks == {True} else answered

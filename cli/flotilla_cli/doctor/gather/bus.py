@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from flotilla_cli.bus.streams import consumers_of
-from flotilla_cli.doctor.facts import Account, Consumer, Heard, Sample, Stream
+from flotilla_cli.doctor.facts import Account, Consumer, ReplicaHeartbeat, Sample, Stream
 from flotilla_cli.published import LISTEN_SECONDS, listen
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds import catalogue
@@ -231,13 +231,13 @@ def _name(meta: ObjectMeta) -> str:
     return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
-async def heard(bus: Bus, clock: Clock, complete: Callable[[set[str]], bool]) -> Sequence[Heard]:
+async def heartbeats(bus: Bus, clock: Clock, complete: Callable[[set[str]], bool]) -> Sequence[ReplicaHeartbeat]:
     """Return the replicas with heartbeats. `complete` reports whether the services so far are all."""
-    found: dict[tuple[str, str], Heard] = {}
+    found: dict[tuple[str, str], ReplicaHeartbeat] = {}
 
     def take(beat: Heartbeat) -> None:
         ahead = None if beat.at is None else (beat.at - clock.now()).total_seconds()
-        found[beat.service, beat.replica] = Heard(beat, ahead)
+        found[beat.service, beat.replica] = ReplicaHeartbeat(beat, ahead)
 
     listening = await listen(bus, take)
     began = clock.monotonic()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from flotilla_dev.image import build, oci
-from flotilla_dev.image.build import Made
+from flotilla_dev.image.build import BuiltLayer
 from flotilla_dev.image.tree import File
 
 
@@ -15,9 +15,9 @@ class Maker:
     def __init__(self) -> None:
         self.calls = 0
 
-    def __call__(self) -> Made:
+    def __call__(self) -> BuiltLayer:
         self.calls += 1
-        return Made(oci.Layer.of("x", {"a": File(str(self.calls).encode())}))
+        return BuiltLayer(oci.Layer.of("x", {"a": File(str(self.calls).encode())}))
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,7 @@ def test_of_each_layer_some_stay(folder: Path) -> None:
 
 
 def test_a_build_that_fails_leaves_nothing(folder: Path) -> None:
-    def fail() -> Made:
+    def fail() -> BuiltLayer:
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
