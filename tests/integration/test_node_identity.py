@@ -20,7 +20,7 @@ from flotilla_common.clock import SystemClock
 from flotilla_common.node.reports import PODS, Answer, FollowAnswer, FollowRequest, PodReport
 from flotilla_common.node.serving import Sender, serve_reports
 from flotilla_dev.cluster.nats import NatsServer, reload_users, start_nats
-from flotilla_watcher.node_readers import serve_node_readers
+from flotilla_watcher.readers import serve_node_readers
 from tests.support.broker import BusAt
 from tests.support.cluster import eventually, programs
 

@@ -26,7 +26,7 @@ from flotilla_common.node.reports import (
     PodReport,
 )
 from flotilla_common.node.serving import Sender, serve_reports
-from flotilla_watcher.node_readers import serve_node_readers
+from flotilla_watcher.readers import serve_node_readers
 from tests.support.broker import BusAt
 from tests.support.fleet import cpu_seconds
 

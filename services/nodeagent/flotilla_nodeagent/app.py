@@ -26,13 +26,11 @@ from flotilla_nodeagent.credentials.keyring import LoginSource
 from flotilla_nodeagent.cri.runtimes import Runtimes
 from flotilla_nodeagent.endpoints import Status
 from flotilla_nodeagent.images import NodeImages
-from flotilla_nodeagent.pods import Pods
-from flotilla_nodeagent.probes.nodepodprobe import NodePodProbes
-from flotilla_nodeagent.probes.results import Results
+from flotilla_nodeagent.pods import Pods, Restarts
+from flotilla_nodeagent.probes.nodepodprobe import NodePodProbes, Results
 from flotilla_nodeagent.pulling import Puller
 from flotilla_nodeagent.recreate import Requests
 from flotilla_nodeagent.reporting import Reporter
-from flotilla_nodeagent.restarts import Restarts
 from flotilla_nodeagent.stop_journal import Journal
 from flotilla_nodeagent.stopping import ContainerStopper
 

@@ -1,5 +1,11 @@
-"""Keeps `runtime-containers-meta` of this node's pods up to date, and finds containers that have to be restarted."""
+"""Keeps `runtime-containers-meta` of this node's pods up to date, and restarts containers that have to follow it.
 
+The kubelet does not restart a container because its environment should follow the pod's metadata (nodeagent.md §5.5).
+It starts a stopped container again, with the new environment; then there is a new instance with a new hash. One that
+never gets the wanted environment is stopped less and less often.
+"""
+
+from collections.abc import Callable
 from functools import partial
 
 import msgspec
@@ -7,6 +13,7 @@ import structlog
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
+from flotilla_common.control.queue import Backoff
 from flotilla_common.node.reports import PODS, PodReport
 from flotilla_nodeagent.agent_context import AgentContext
 from flotilla_nodeagent.copies import Copies, Key, version
@@ -14,7 +21,6 @@ from flotilla_nodeagent.cri.errors import CriError
 from flotilla_nodeagent.cri.runtime import Runtime
 from flotilla_nodeagent.cri.types import Container, State, newest
 from flotilla_nodeagent.reporting import ReportRejected
-from flotilla_nodeagent.restarts import PendingRestart, Restarts
 from flotilla_nodeagent.runtime_meta import (
     Entry,
     Hashes,
@@ -27,9 +33,19 @@ from flotilla_nodeagent.runtime_meta import (
     restart_due,
     settled,
 )
+from flotilla_nodeagent.stopping import LEAST_GRACE, ContainerStopper, StoppedPod, StopRequest, hook_of, stop_events
 from flotilla_nodeagent.workqueue import WorkQueue
 
-WORKERS = 5
+WORKERS, RESTART_WORKERS = 5, 10
+
+FIRST_SECONDS, MOST_SECONDS = 3.0, 600.0
+"""Pause before the first stop of a container, doubled with each further one of the same container of the pod."""
+
+CALM_SECONDS = 1200.0
+"""Time without a stop after which a container starts with the shortest pause again."""
+
+COMPONENT = "kruise-daemon-containermeta"
+
 SETTLE_SECONDS = 1.0
 """Delay after a change, so that several changes of a pod are handled together (nodeagent.md §5.2)."""
 
@@ -44,6 +60,71 @@ ENV_SECONDS = 3
 
 ENV_LIMIT = 1 << 20
 """Limit of the bytes of an environment that are read: Kubernetes keeps less than 1.5 MiB of a whole pod."""
+
+
+class PendingRestart(msgspec.Struct, frozen=True):
+    """One instance of a container that needs a restart."""
+
+    pod: Key
+    pod_uid: str
+    name: str
+    container_id: str
+    runtime: str
+
+
+class Restarts:
+    """The queue of containers to stop."""
+
+    def __init__(self, context: AgentContext, stopper: ContainerStopper) -> None:
+        self._context = context
+        self._stopper = stopper
+        self._pauses: dict[tuple[str, str], tuple[float, float]] = {}  # (pod uid, name): next pause, valid until
+        self._asked: dict[PendingRestart, Callable[[], bool]] = {}
+        backoff = Backoff(FIRST_SECONDS, MOST_SECONDS)
+        self._queue = WorkQueue[PendingRestart](
+            "restarts", context, self._stop, workers=RESTART_WORKERS, backoff=backoff
+        )
+        self._log = structlog.get_logger(part="restarts")
+
+    def want(self, wanted: PendingRestart, still: Callable[[], bool]) -> None:
+        """Stop this instance after its pause, if `still` is true then. Repeated calls have no effect."""
+        if wanted in self._asked:
+            return
+        self._asked[wanted] = still
+        key, now = (wanted.pod_uid, wanted.name), self._context.clock.monotonic()
+        pause, until = self._pauses.get(key, (FIRST_SECONDS, 0.0))
+        pause = pause if now < until else FIRST_SECONDS
+        self._pauses = {one: kept for one, kept in self._pauses.items() if now < kept[1]}
+        self._pauses[key] = (min(pause * 2, MOST_SECONDS), now + pause + CALM_SECONDS)
+        self._queue.add(wanted, pause)
+
+    async def run(self) -> None:
+        """Work until cancelled. Stops of an earlier process are dropped: the present state decides what to stop."""
+        for cause in self._stopper.journal.causes():
+            self._stopper.forget(cause)
+        await self._queue.run()
+
+    async def _stop(self, wanted: PendingRestart) -> float | None:
+        """Stop it, if it still exists and runs. Raises CriError."""
+        runtime = self._context.runtimes.named(wanted.runtime) or self._context.runtimes.primary()
+        container = await runtime.container(wanted.container_id)
+        if container is not None and container.state == State.RUNNING and self._asked[wanted]():
+            self._log.info("restarting for its environment", pod="/".join(wanted.pod), container=wanted.name)
+            stop_request = StopRequest(
+                cause=container.id,
+                runtime=runtime,
+                container=container,
+                hook=hook_of(container),
+                grace=LEAST_GRACE if container.grace is None else container.grace,
+            )
+            pod = StoppedPod(*wanted.pod, wanted.pod_uid)
+            message = f"Stopping containerID {runtime.name}://{container.name} by container meta restarter"
+            await self._stopper.stop(
+                stop_request, stop_events(self._context.reporter, COMPONENT, pod, container, message)
+            )
+        self._stopper.forget(wanted.container_id)
+        del self._asked[wanted]
+        return None
 
 
 class Pods:

@@ -21,8 +21,7 @@ from flotilla_common.node.reports import FOLLOW
 from flotilla_common.service import Context, Service, run_alone
 from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.node_logins import serve_node_logins
-from flotilla_watcher.node_readers import serve_node_readers
-from flotilla_watcher.readonly_requests import serve_readonly
+from flotilla_watcher.readers import serve_node_readers, serve_readonly
 from flotilla_watcher.resource_watch import ResourceWatch
 from flotilla_watcher.version_lineage import begin_lineage
 

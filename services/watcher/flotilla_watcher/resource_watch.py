@@ -22,8 +22,8 @@ from flotilla_common.kube.reflector import Reflector
 from flotilla_common.tracing.context import Tracer
 from flotilla_watcher.encoder import Encoder
 from flotilla_watcher.node_copies import Key, NodeCopies
-from flotilla_watcher.node_readers import follow_readers, readers
 from flotilla_watcher.publisher import TOMBSTONE_SECONDS, ChangeSpans, Publisher, Report
+from flotilla_watcher.readers import follow_readers, readers
 from flotilla_watcher.routes import routes
 from flotilla_watcher.version_lineage import VersionLineage, follow_lineage
 from flotilla_watcher.writer import StreamLost, StreamWriter, Superseded

@@ -19,7 +19,7 @@ from flotilla_common.api.kinds.nodepodprobe.types import (
 )
 from flotilla_common.control.plan import Json
 from flotilla_nodeagent.probes.definitions import Key
-from flotilla_nodeagent.probes.results import Results, StoredResult
+from flotilla_nodeagent.probes.nodepodprobe import Results, StoredResult
 from flotilla_nodeagent.stop_journal import Entry, Journal
 from tests.simulation.cluster.cluster import Cluster
 

@@ -21,8 +21,7 @@ from flotilla_common.control.plan import Patch
 from flotilla_common.node.reports import NodePodProbeReport
 from flotilla_common.node.serving import Sender
 from flotilla_policy.nodepodprobe.controller import refusal
-from flotilla_policy.nodepodprobe.results import NATIVE_TYPES
-from flotilla_policy.nodepodprobe.status import cut, reported
+from flotilla_policy.nodepodprobe.results import NATIVE_TYPES, cut, reported
 from tests.testkit.documents import Json, decoded
 from tests.unit.podprobemarker.world import EXEC, NOW, World, probe
 

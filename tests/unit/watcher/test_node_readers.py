@@ -10,15 +10,9 @@ from flotilla_common.api.resources import POD, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError
 from flotilla_common.node.reports import FOLLOW, FollowAnswer, FollowRequest
-from flotilla_watcher import node_readers
+from flotilla_watcher import readers as node_readers
 from flotilla_watcher.node_copies import NodeCopies, NotComplete
-from flotilla_watcher.node_readers import (
-    COUNT_SECONDS,
-    RETIRE_SECONDS,
-    follow_readers,
-    proper_inbox,
-    serve_node_readers,
-)
+from flotilla_watcher.readers import COUNT_SECONDS, RETIRE_SECONDS, follow_readers, proper_inbox, serve_node_readers
 from flotilla_watcher.writer import StreamLost, Superseded
 from tests.simulation.loop import SimulatedClock, SimulatedLoop, run
 from tests.support.fake_bus import FakeBus

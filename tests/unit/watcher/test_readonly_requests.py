@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from flotilla_common.bus.interface import Message
-from flotilla_watcher.readonly_requests import REQUESTS, serve_readonly
+from flotilla_watcher.readers import REQUESTS, serve_readonly
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 

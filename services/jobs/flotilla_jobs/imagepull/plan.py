@@ -1,21 +1,25 @@
-"""Plans one pass of an ImagePullJob (imagepull.md §5): secrets, as many nodes as may pull at once, and the status."""
+"""Plans one pass of an ImagePullJob (imagepull.md §5): secrets, as many nodes as may pull at once, status, reasons."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from flotilla_common.api.images import ImageName
-from flotilla_common.api.kinds.imagepulljob.types import FINALIZER, IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.api.kinds.imagepulljob.types import FINALIZER, IMAGE_PULL_JOB, ImagePullJob, ImagePullJobStatus
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.api.numbers import whole_number
 from flotilla_common.control.plan import Plan, Reason, State
 from flotilla_common.control.planbuilder import PlanBuilder
+from flotilla_common.control.text import named, nodes_word
 from flotilla_common.control.writes import delete_finished, status_patch, write_finalizer
-from flotilla_jobs.imagepull import why
 from flotilla_jobs.imagepull.assignment import Assignment
-from flotilla_jobs.imagepull.secret_copies import copy_secrets, release
+from flotilla_jobs.imagepull.secret_copies import PullSecrets, copy_secrets, release
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
 from flotilla_jobs.imagepull.status import Progress, deadline_of, status_of
-from flotilla_jobs.unreachable_agents import unreachable
+from flotilla_jobs.unreachable_agents import no_agent, unreachable
+
+UnreachableAgents = Mapping[str, datetime]
+"""Nodes whose agent does not answer, and since when."""
+
 
 SOONEST = timedelta(seconds=1)
 """Minimum time before a deadline or a silent node requeues the job."""
@@ -73,7 +77,7 @@ def _completed(snapshot: PullJobSnapshot, since: datetime, now: datetime) -> Pla
     builder.stage(
         [delete_finished(IMAGE_PULL_JOB, job.metadata, ttl=ttl, since=since, now=now, deadlines=builder.deadlines)]
     )
-    why.explain_completed(job.status, builder)
+    explain_completed(job.status, builder)
     return builder.plan()
 
 
@@ -96,7 +100,7 @@ def _running(snapshot: PullJobSnapshot, now: datetime) -> Plan:
     builder.stage(secrets.chains)
     builder.stage([assignment.write_to(node) for node in chosen])
     quiet = unreachable(progress.unanswered, now, builder.deadlines)
-    why.explain(snapshot, progress, quiet, secrets, parallelism_of(job), builder)
+    explain(snapshot, progress, quiet, secrets, parallelism_of(job), builder)
     builder.deadlines.until(deadline_of(job))
     builder.deadlines.not_before(now + SOONEST)
     counts = ("desired", "active", "succeeded", "failed")
@@ -121,3 +125,47 @@ def _chosen(snapshot: PullJobSnapshot, progress: Progress, active: int) -> Seque
     last = len(snapshot.order)
     ordered = sorted(progress.open, key=lambda node: snapshot.order.get(node.metadata.name, last))
     return ordered[:slots]
+
+
+def explain(
+    snapshot: PullJobSnapshot,
+    progress: Progress,
+    quiet: UnreachableAgents,
+    secrets: PullSecrets,
+    parallelism: int,
+    builder: PlanBuilder,
+) -> None:
+    """Add the reasons of a job that is not completed."""
+    if not snapshot.nodes:
+        builder.reason(State.STUCK, "NoMatchingNodes", "no node matches, or none of them has a NodeImage yet")
+    if secrets.unread:
+        builder.reason(State.WAITING, "WaitingForSecrets", f"pull secrets {', '.join(secrets.unread)} are being read")
+    elif secrets.absent:
+        absent = ", ".join(secrets.absent)
+        builder.reason(State.STUCK, "SecretsMissing", f"pull secrets {absent} do not exist; pulling without them")
+    if progress.open and not parallelism:
+        builder.reason(State.HELD, "Paused", f"paused: parallelism is 0, {nodes_word(len(progress.open))} to go")
+    if quiet:
+        builder.reasons.append(no_agent(quiet))
+    _explain_pulls(progress, quiet, parallelism, builder)
+    if progress.failed:
+        names = sorted(progress.failed)
+        first = progress.failed[names[0]] or "nothing"
+        text = f"{nodes_word(len(names))} could not pull: {named(names)}; {names[0]} says: {first}"
+        builder.reason(State.STUCK, "FailedOnNodes", text, names, symptom=True)
+
+
+def explain_completed(status: ImagePullJobStatus, builder: PlanBuilder) -> None:
+    """Add the result of a completed job."""
+    text = f"{status.message}: {status.succeeded} of {status.desired} nodes have the image"
+    builder.reason(State.DONE, "Completed", text, status.failed_nodes)
+
+
+def _explain_pulls(progress: Progress, quiet: UnreachableAgents, parallelism: int, builder: PlanBuilder) -> None:
+    busy = sorted(name for name in progress.pulling if name not in quiet)
+    if not busy and not (quiet and progress.open):
+        return
+    message = f"{nodes_word(len(busy))} at work: {named(busy)}" if busy else "no node is at work"
+    if progress.open:
+        message += f"; {len(progress.open)} more wait, parallelism is {parallelism}"
+    builder.reason(State.WAITING, "WaitingForNodes", message, busy)

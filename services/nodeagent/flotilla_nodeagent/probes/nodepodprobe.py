@@ -1,9 +1,17 @@
-"""The node's own NodePodProbe: its spec becomes probes, their results become its status (nodeagent.md §6.4)."""
+"""The node's own NodePodProbe: its spec becomes probes, their results become its status (nodeagent.md §6.4).
+
+Results are also on the node's own disk, so that a restart of the agent alone changes none of them. The status does not
+contain the container and the handler of a result. With both stored, an agent that starts again keeps a result only for
+the same instance of the container and the same handler. The file is written before a report. It need not survive a
+power cut, after which no container is the same, so it is not flushed.
+"""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from pathlib import Path
 
+import msgspec
 import structlog
 
 from flotilla_common.api.kinds.nodepodprobe.types import (
@@ -20,14 +28,15 @@ from flotilla_common.node.quota import Quota
 from flotilla_common.node.reports import NODE_POD_PROBES, EventReport, NodePodProbeReport
 from flotilla_nodeagent.agent_context import AgentContext
 from flotilla_nodeagent.copies import Copies, Key
-from flotilla_nodeagent.probes import definitions
+from flotilla_nodeagent.probes.definitions import Key as ProbeKey
 from flotilla_nodeagent.probes.definitions import Probe, digest, read_probes
 from flotilla_nodeagent.probes.handlers import addresses_of_node
 from flotilla_nodeagent.probes.prober import Prober, Worker
-from flotilla_nodeagent.probes.results import Results, StoredResult
 from flotilla_nodeagent.probes.states import Progress, Result, cut, redefined
 from flotilla_nodeagent.reporting import ReportNotAccepted, ReportRejected
 from flotilla_nodeagent.workqueue import WorkQueue
+
+FILE = "results.json"
 
 COMPONENT = "kruise-daemon-podprobe"
 
@@ -41,7 +50,55 @@ EVENT_SECONDS = 10.0
 """Minimum time between events about one probe of which only the message changes."""
 
 
-Gist = dict[definitions.Key, tuple[str, str, datetime | None]]
+class StoredResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The result of one probe, with its container and handler."""
+
+    uid: str
+    name: str
+    container_id: str
+    handler: str  # its digest
+    result: Result
+
+
+_decode = msgspec.json.Decoder(list[StoredResult]).decode
+
+
+class Results:
+    """All results, in one file. Without a writable folder nothing is kept, which is logged once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._log = structlog.get_logger(folder=str(folder))
+        self._durable = True
+        self._written: list[StoredResult] | None = None
+
+    def load(self) -> dict[ProbeKey, StoredResult]:
+        """Return the results of an earlier process. An unreadable file counts as missing."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            stored = _decode((self._folder / FILE).read_bytes())
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.DecodeError) as error:
+            self._log.warning("unreadable results of probes", error=str(error))
+            return {}
+        return {(result.uid, result.name): result for result in stored}
+
+    def keep(self, results: list[StoredResult]) -> None:
+        """Write all results, if they differ from the last written ones."""
+        if results == self._written or not self._durable:
+            return
+        new = self._folder / f"{FILE}.new"
+        try:
+            new.write_bytes(msgspec.json.encode(results))
+            new.replace(self._folder / FILE)
+        except OSError as error:
+            self._log.warning("results of probes cannot be kept; a restart may reset some", error=str(error))
+            self._durable = False
+        self._written = results
+
+
+Gist = dict[ProbeKey, tuple[str, str, datetime | None]]
 """The part of a status that only the agent has: state, message and time of each probe.
 
 The receiver adds order and times of transitions.
@@ -60,11 +117,11 @@ class NodePodProbes:
         self._copies = copies
         self._results = results
         self._key: Key = ("", context.node)
-        self._kept: Mapping[definitions.Key, StoredResult] | None = results.load()  # None once it is consumed
+        self._kept: Mapping[ProbeKey, StoredResult] | None = results.load()  # None once it is consumed
         self._writes = Quota(BURST, WRITES_PER_SECOND)
         self._read: NodePodProbe | None = None  # the copy that the probes are from
         self._reported: Gist | None = None  # accepted last, unless a later copy contradicts
-        self._events: dict[definitions.Key, float] = {}  # time of the last one (monotonic)
+        self._events: dict[ProbeKey, float] = {}  # time of the last one (monotonic)
         self._queue = WorkQueue[Key]("probes", context, self._sync, workers=1, backoff=BACKOFF)
         self._prober = Prober(context, self._changed, addresses_of_node(node_ips))
         self._log = structlog.get_logger(part="probes")
@@ -103,7 +160,7 @@ class NodePodProbes:
         if not self._writes.left(key[1], now):
             return self._writes.wait(key[1], now)  # not slept here: by then there may be something newer
         status = status_of(self._prober.workers)
-        self._results.keep([one.kept for one in self._prober.workers.values() if one.kept is not None])
+        self._results.keep([*stored_results(self._prober.workers)])
         if gist(status) != (gist(found.status) if self._reported is None else self._reported):
             self._writes.take(key[1], now)
             await self._report(found, status)
@@ -122,14 +179,12 @@ class NodePodProbes:
         if gist(found.status) != self._reported:
             self._reported = None
 
-    def _known(
-        self, wanted: Mapping[definitions.Key, Probe], status: NodePodProbeStatus
-    ) -> dict[definitions.Key, Progress]:
+    def _known(self, wanted: Mapping[ProbeKey, Probe], status: NodePodProbeStatus) -> dict[ProbeKey, Progress]:
         """Return the results of an earlier process, as it kept or reported them.
 
         Only the first call returns any: later on, a status may be about a former probe of this name.
         """
-        known: dict[definitions.Key, Progress] = {}
+        known: dict[ProbeKey, Progress] = {}
         kept_before, self._kept = self._kept, None
         if kept_before is None:
             return known
@@ -163,7 +218,7 @@ class NodePodProbes:
         self._reported = gist(status)
 
 
-def status_of(workers: Mapping[definitions.Key, Worker]) -> NodePodProbeStatus:
+def status_of(workers: Mapping[ProbeKey, Worker]) -> NodePodProbeStatus:
     """Return the results of all probes that have one, by pod and in the order of the spec."""
     pods: dict[str, PodProbeStatus] = {}
     most = min(MESSAGE_BYTES, MESSAGES_BYTES // max(len(workers), 1))
@@ -182,6 +237,20 @@ def status_of(workers: Mapping[definitions.Key, Worker]) -> NodePodProbeStatus:
             )
         )
     return NodePodProbeStatus(pod_probe_statuses=list(pods.values()))
+
+
+def stored_results(workers: Mapping[ProbeKey, Worker]) -> Iterator[StoredResult]:
+    """Yield the results of all probes that have one, with their containers and handlers."""
+    for worker in workers.values():
+        probe, progress = worker.probe, worker.progress
+        if progress.result is not None:
+            yield StoredResult(
+                uid=probe.uid,
+                name=probe.name,
+                container_id=progress.container_id,
+                handler=digest(probe.handler),
+                result=progress.result,
+            )
 
 
 def gist(status: NodePodProbeStatus) -> Gist:

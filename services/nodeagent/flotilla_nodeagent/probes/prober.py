@@ -18,10 +18,9 @@ from flotilla_nodeagent.agent_context import AgentContext
 from flotilla_nodeagent.cri.errors import CriError
 from flotilla_nodeagent.cri.types import Container, State
 from flotilla_nodeagent.probes import handlers, states
-from flotilla_nodeagent.probes.definitions import Exec, Impossible, Key, Probe, ProbeRejected, digest
+from flotilla_nodeagent.probes.definitions import Exec, Impossible, Key, Probe, ProbeRejected
 from flotilla_nodeagent.probes.handlers import pod_address
 from flotilla_nodeagent.probes.inventory import Inventory
-from flotilla_nodeagent.probes.results import StoredResult
 from flotilla_nodeagent.probes.slots import Slots
 from flotilla_nodeagent.probes.states import Outcome, Progress, Result
 from flotilla_nodeagent.timing import Timing
@@ -62,19 +61,6 @@ class Worker:
         self.stored_at = now  # when the result was last stored
         self.logged_failure = ""
         self.task: asyncio.Task[None] | None = None
-
-    @property
-    def kept(self) -> StoredResult | None:
-        """Return the result with its container and handler, or None without a result."""
-        if self.progress.result is None:
-            return None
-        return StoredResult(
-            uid=self.probe.uid,
-            name=self.probe.name,
-            container_id=self.progress.container_id,
-            handler=digest(self.probe.handler),
-            result=self.progress.result,
-        )
 
 
 class Prober:

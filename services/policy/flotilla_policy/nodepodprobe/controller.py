@@ -17,8 +17,8 @@ from flotilla_common.node.reports import NODE_POD_PROBES, NodePodProbeReport
 from flotilla_common.node.serving import Sender
 from flotilla_policy.attempts import attempts_of
 from flotilla_policy.nodepodprobe.plan import plan
+from flotilla_policy.nodepodprobe.results import report_problem, reported
 from flotilla_policy.nodepodprobe.snapshot import NodePodProbeSnapshot
-from flotilla_policy.nodepodprobe.status import report_problem, reported
 from flotilla_policy.probed_pods import MARKER, ON_NODE, by_marker, can_be_probed, is_virtual, node_of, probes_off
 
 

@@ -24,9 +24,8 @@ from flotilla_common.control.text import pods_word
 from flotilla_common.control.writes import create_of, delete_of, patch_of, status_patch
 from flotilla_policy.attempts import PodWrite, send
 from flotilla_policy.nodepodprobe.desired import desired_spec
-from flotilla_policy.nodepodprobe.results import marks_of, pod_patch
+from flotilla_policy.nodepodprobe.results import marks_of, pod_patch, reported
 from flotilla_policy.nodepodprobe.snapshot import NodePodProbeSnapshot
-from flotilla_policy.nodepodprobe.status import reported
 from flotilla_policy.probed_pods import is_virtual
 from flotilla_policy.probes import agents_unreachable, overdue_probes
 

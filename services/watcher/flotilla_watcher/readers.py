@@ -1,23 +1,30 @@
-"""Lets node agents read their copies without any right to JetStream (docs/adr/0007).
+"""Lets clients without any right to JetStream read: node agents their copies, and the read-only user the streams.
 
-An agent requests a delivery to an inbox. A JetStream consumer sends to any subject, with the rights of the server; so
-the consumer is created here, after a check of its content and destination. The replica that publishes the resource
-answers, once the node's copies exist. From then on the bus itself tracks readers: a consumer without a listener is
-removed. A node has one consumer per resource: the next one replaces the last, so that it cannot fill the bus with them.
+An agent requests a delivery to an inbox (docs/adr/0007). A JetStream consumer sends to any subject, with the rights of
+the server; so the consumer is created here, after a check of its content and destination. The replica that publishes
+the resource answers, once the node's copies exist. From then on the bus itself tracks readers: a consumer without a
+listener is removed. A node has one consumer per resource: the next one replaces the last, so that it cannot fill the
+bus with them.
+
+JetStream requests of the read-only user (`bus.readonly`, docs/adr/0018) are forwarded with the reader's inbox as their
+reply subject, so that the server answers there directly, however long the answer is. Consumers of others are refused:
+to pull from one is to take its messages away.
 """
 
 from collections.abc import Mapping
 
+import msgspec
 import structlog
 
 from flotilla_common.api.resources import Resource
-from flotilla_common.bus import subjects
-from flotilla_common.bus.interface import Bus, BusError, Follow
+from flotilla_common.bus import readonly, subjects
+from flotilla_common.bus.interface import Bus, BusError, Follow, Message
 from flotilla_common.clock import Clock
 from flotilla_common.node.quota import Quota
 from flotilla_common.node.reports import FOLLOW, FollowAnswer, FollowRequest
 from flotilla_common.node.serving import Sender, serve_reports
 from flotilla_watcher.node_copies import NodeCopies, NotComplete
+from flotilla_watcher.node_logins import QUEUE
 from flotilla_watcher.routes import routes
 from flotilla_watcher.writer import StreamLost, Superseded
 
@@ -38,6 +45,13 @@ RETIRE_SECONDS = 600.0
 
 Agents that were away for a fifth of it start from the beginning anyway.
 """
+
+API = "$JS.API"
+
+INFO_SECONDS = 2.0
+
+REQUESTS, REQUESTS_PER_SECOND = 500, 100.0
+"""Rate of requests of all readers together: a page of 25 messages is one request."""
 
 
 async def serve_node_readers(bus: Bus, publishing: Mapping[Resource, NodeCopies]) -> Follow:
@@ -106,3 +120,32 @@ async def _deliver(bus: Bus, resource: Resource, node: str, request: FollowReque
         after=request.last_sequence,
     )
     return FollowAnswer(accepted=True, created=delivery.created, resumed=delivery.resumed)
+
+
+async def serve_readonly(bus: Bus, clock: Clock) -> Follow:
+    """Answer the requests under the reader's prefix."""
+    quota = Quota(REQUESTS, REQUESTS_PER_SECOND)
+
+    async def answer(message: Message) -> bytes | None:
+        if not readonly.is_inbox(message.reply):
+            return None  # an answer elsewhere would be a message under another's subject
+        if not quota.take(readonly.PREFIX, clock.monotonic()):
+            return readonly.refusal("too many requests")
+        try:
+            wanted = readonly.checked(message.subject, message.data)
+            if wanted.consumer and not await _own(bus, wanted.consumer):
+                return readonly.refusal("the consumer is not this user's own")
+            await bus.forward(f"{API}.{wanted.verb}", wanted.data, message.reply)
+        except (readonly.Refused, BusError) as why:
+            return readonly.refusal(str(why))
+        return None
+
+    return await bus.serve(f"{readonly.PREFIX}.>", QUEUE, answer)
+
+
+async def _own(bus: Bus, consumer: str) -> bool:
+    """Report whether readers created the consumer. Raises BusError when the server does not answer."""
+    try:
+        return readonly.is_own(await bus.request(f"{API}.CONSUMER.INFO.{consumer}", b"", INFO_SECONDS))
+    except msgspec.DecodeError:
+        return False
