@@ -33,7 +33,7 @@ from flotilla_common.control.plan import Json, Reason
 from flotilla_common.control.text import nodes_word
 from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
-from flotilla_common.workload.causes import Around, Cause, cause_of, unstable_cause
+from flotilla_common.workload.causes import Cause, PodContext, cause_of, unstable_cause
 from flotilla_common.workload.launch import launch_priority
 
 MOST_VACANCIES = 10
@@ -262,21 +262,21 @@ async def cause_now(api: Api, pod: Pod, now: datetime) -> tuple[VerdictKind, Cau
     """Return the kind of state, its cause, and what may not be read. Raises Unreachable."""
     reader, basis = PodContextReader(api), await _basis(api, pod, now)
     basis = msgspec.structs.replace(basis, silent=await reader.silent_nodes(now))
-    around = await reader.around(pod, basis)
-    if (cause := cause_of(pod, around)) is not None:
+    context = await reader.context_of(pod, basis)
+    if (cause := cause_of(pod, context)) is not None:
         return VerdictKind.STUCK if cause.stuck else VerdictKind.WAITING, aged(cause, now), reader.denied
-    cause = unstable_cause(pod, around)
+    cause = unstable_cause(pod, context)
     return VerdictKind.UNSTABLE if cause is not None else VerdictKind.DONE, cause, reader.denied
 
 
-async def _basis(api: Api, pod: Pod, now: datetime) -> Around:
+async def _basis(api: Api, pod: Pod, now: datetime) -> PodContext:
     """Return the context from the pod's workload, if it is one of ours and may be read."""
     owner = controller_of(pod.metadata)
     kind = view_of_owner(owner) if owner is not None else None
     if owner is None or kind is None:
-        return Around(now=now)
+        return PodContext(now=now)
     try:
         live = await api.get(kind.resource, pod.metadata.namespace, owner.name)
     except ApiError:
-        return Around(now=now)
+        return PodContext(now=now)
     return basis_of(kind, live, now)

@@ -25,7 +25,7 @@ from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Reason
 from flotilla_common.kube.interface import Api, ApiError
-from flotilla_common.workload.causes import Around, Cause, Group, grouped, node_trouble
+from flotilla_common.workload.causes import Cause, Group, PodContext, grouped, node_trouble
 
 NO_REASONS = "the bus does not answer, so the service's own reasons are missing; the rest is derived from the objects"
 NO_BUS = "no bus is known for this cluster, so the service's own reasons are missing (--nats URL, FLOTILLA_NATS)"
@@ -195,7 +195,7 @@ def _together(found: Sequence[Findings]) -> Findings:
     )
 
 
-async def _node(reader: PodContextReader, name: str, basis: Around) -> Group | None:
+async def _node(reader: PodContextReader, name: str, basis: PodContext) -> Group | None:
     trouble = node_trouble(name, msgspec.structs.replace(basis, nodes=await reader.nodes(name)))
     return Group(Cause(code="NodeNotReady", message=trouble), (name,)) if trouble else None
 

@@ -18,7 +18,7 @@ from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import CLAIM, EVENT, LEASE, NODE, POD
 from flotilla_common.control.leases import Lease
 from flotilla_common.kube.interface import Api, ApiError
-from flotilla_common.workload.causes import Around, Cause, Claim, Group, PodEvent, cause_of, grouped, unstable_cause
+from flotilla_common.workload.causes import Cause, Claim, Group, PodContext, PodEvent, cause_of, grouped, unstable_cause
 
 MOST_EVENTS = 100
 MOST_NODES = 500
@@ -40,7 +40,7 @@ class PodContextReader:
         self._nodes: dict[str, Node | None] = {}
         self.denied: set[str] = set()
 
-    async def around(self, pod: Pod, basis: Around) -> Around:
+    async def context_of(self, pod: Pod, basis: PodContext) -> PodContext:
         """Return the pod's context, added to that of all pods of the object. Raises Unreachable."""
         events, claims, nodes, words = await asyncio.gather(
             self.events(pod.metadata), self._claims(pod), self.nodes(pod.spec.node_name), self._words(pod)
@@ -138,7 +138,9 @@ class Findings(msgspec.Struct, frozen=True):
     codes: frozenset[str] = frozenset()  # codes by which the service may report the same
 
 
-async def find(pods: Sequence[Pod], basis: Around, reader: PodContextReader, *, namespaced: bool = False) -> Findings:
+async def find(
+    pods: Sequence[Pod], basis: PodContext, reader: PodContextReader, *, namespaced: bool = False
+) -> Findings:
     """Find the causes of pods.
 
     `basis`: the context of all of them. `namespaced`: names have a namespace. Raises Unreachable.
@@ -152,7 +154,7 @@ async def find(pods: Sequence[Pod], basis: Around, reader: PodContextReader, *, 
     return Findings(grouped([*closer, *rest]), grouped(unstable), frozenset(cause.code for _, cause in first))
 
 
-def worth_a_look(pods: Sequence[Pod], basis: Around) -> list[Pod]:
+def worth_a_look(pods: Sequence[Pod], basis: PodContext) -> list[Pod]:
     """Return a few pods of each sort of trouble, the gravest first."""
     causes = [(str(index), cause) for index, pod in enumerate(pods) if (cause := cause_of(pod, basis)) is not None]
     return [pods[int(index)] for sort in grouped(causes)[:SORTS] for index in sort.pods[:CLOSELY]]
@@ -163,13 +165,13 @@ def _called(pod: Pod, *, namespaced: bool) -> str:
 
 
 async def _closer(
-    sort: Group, pods: Mapping[str, Pod], basis: Around, reader: PodContextReader
+    sort: Group, pods: Mapping[str, Pod], basis: PodContext, reader: PodContextReader
 ) -> list[tuple[str, Cause]]:
     looked = sort.pods[:CLOSELY]
-    surroundings = await asyncio.gather(*(reader.around(pods[name], basis) for name in looked))
+    contexts = await asyncio.gather(*(reader.context_of(pods[name], basis) for name in looked))
     causes = [
-        aged(cause_of(pods[name], around) or sort.cause, basis.now)
-        for name, around in zip(looked, surroundings, strict=True)
+        aged(cause_of(pods[name], context) or sort.cause, basis.now)
+        for name, context in zip(looked, contexts, strict=True)
     ]
     return [*zip(looked, causes, strict=True), *((name, causes[0]) for name in sort.pods[CLOSELY:])]
 
@@ -183,7 +185,7 @@ def aged(cause: Cause, now: datetime | None) -> Cause:
 
 
 async def _unstable(
-    names: Sequence[str], pods: Mapping[str, Pod], basis: Around, reader: PodContextReader
+    names: Sequence[str], pods: Mapping[str, Pod], basis: PodContext, reader: PodContextReader
 ) -> list[tuple[str, Cause]]:
     """Find the causes of unstable pods, most restarts first."""
 
@@ -191,6 +193,6 @@ async def _unstable(
         return max((status.restart_count for status in pods[name].status.container_statuses), default=0)
 
     looked = sorted(names, key=restarts, reverse=True)[:CLOSELY]
-    surroundings = await asyncio.gather(*(reader.around(pods[name], basis) for name in looked))
-    found = [(name, unstable_cause(pods[name], around)) for name, around in zip(looked, surroundings, strict=True)]
+    contexts = await asyncio.gather(*(reader.context_of(pods[name], basis) for name in looked))
+    found = [(name, unstable_cause(pods[name], context)) for name, context in zip(looked, contexts, strict=True)]
     return [(name, cause) for name, cause in found if cause is not None]

@@ -16,7 +16,7 @@ from flotilla_common.api.webhooks import NAMESPACE_NAME
 EXEMPT_LABEL = ("control-plane", "openkruise")
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class PodSurroundings(msgspec.Struct, frozen=True):
     """The objects that decide about the pod's sidecars."""
 
     namespace_labels: Mapping[str, str]
@@ -25,17 +25,17 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Last plans of the sidecar service for SidecarSets, by name; empty without the bus."""
 
 
-def sidecar_story(pod: Pod, around: Surroundings, *, everything: bool = False) -> list[str]:
+def sidecar_story(pod: Pod, surroundings: PodSurroundings, *, everything: bool = False) -> list[str]:
     """Explain each SidecarSet that the pod has, or might have.
 
     SidecarSets for other pods are only counted, unless `everything` is wanted.
     """
     has = injected(pod.metadata.annotations)
-    by_name = {one.metadata.name: one for one in around.sets}
-    lines = [_of_injected(pod, name, by_name.get(name), around) for name in has]
-    others = [one for one in around.sets if one.metadata.name not in has]
-    shown = others if everything else [one for one in others if _concerns(pod, one, around)]
-    lines += [f"SidecarSet {one.metadata.name}: {why_not(pod, one, around)}{_leaving(one)}" for one in shown]
+    by_name = {one.metadata.name: one for one in surroundings.sets}
+    lines = [_of_injected(pod, name, by_name.get(name), surroundings) for name in has]
+    others = [one for one in surroundings.sets if one.metadata.name not in has]
+    shown = others if everything else [one for one in others if _concerns(pod, one, surroundings)]
+    lines += [f"SidecarSet {one.metadata.name}: {why_not(pod, one, surroundings)}{_leaving(one)}" for one in shown]
     return [*lines, *_rest(len(others) - len(shown))]
 
 
@@ -45,7 +45,7 @@ def _rest(number: int) -> Iterator[str]:
         yield f"{who} other pods (-v names {'it' if number == 1 else 'them'})"
 
 
-def _concerns(pod: Pod, one: SidecarSet, around: Surroundings) -> bool:
+def _concerns(pod: Pod, one: SidecarSet, surroundings: PodSurroundings) -> bool:
     """Report whether its absence may surprise: it selects the pod's namespace, and all labels but one at most."""
     try:
         matcher = PodMatcher.of(one)
@@ -53,7 +53,7 @@ def _concerns(pod: Pod, one: SidecarSet, around: Surroundings) -> bool:
         return True  # not known
     if matcher.pinned is not None and pod.metadata.namespace not in matcher.pinned:
         return False
-    if matcher.selector is None or matcher.unreadable or not matcher.includes(around.namespace_labels):
+    if matcher.selector is None or matcher.unreadable or not matcher.includes(surroundings.namespace_labels):
         return False
     labels = pod.metadata.labels
     return matcher.selector.matches(labels) or _nearly(matcher.selector, labels)
@@ -65,7 +65,7 @@ def _nearly(selector: Selector, labels: Mapping[str, str]) -> bool:
     return len(held) == len(selector.parts) - 1 and any(not part.matches({}) for part in held)
 
 
-def _of_injected(pod: Pod, name: str, one: SidecarSet | None, around: Surroundings) -> str:
+def _of_injected(pod: Pod, name: str, one: SidecarSet | None, surroundings: PodSurroundings) -> str:
     if one is None:
         return f"SidecarSet {name}: injected; it does not exist any more, so its sidecars stay as they are"
     held, wanted = hash_of(pod.metadata.annotations, name), one.metadata.annotations.get(SIDECAR_SET_HASH, "")
@@ -73,7 +73,7 @@ def _of_injected(pod: Pod, name: str, one: SidecarSet | None, around: Surroundin
         return f"SidecarSet {name}: injected{_leaving(one)}, so its sidecars stay as they are"
     if held == wanted:
         return f"SidecarSet {name}: injected and up to date{_late(pod, one)}"
-    return f"SidecarSet {name}: injected, not updated: {_why_old(pod, one, around.whys.get(name))}"
+    return f"SidecarSet {name}: injected, not updated: {_why_old(pod, one, surroundings.whys.get(name))}"
 
 
 def _leaving(one: SidecarSet) -> str:
@@ -117,30 +117,30 @@ def _why_old(pod: Pod, one: SidecarSet, why: Why | None) -> str:
     return f"it waits for its turn{f': {rest}' if rest else ''}"
 
 
-def why_not(pod: Pod, one: SidecarSet, around: Surroundings) -> str:
+def why_not(pod: Pod, one: SidecarSet, surroundings: PodSurroundings) -> str:
     """Return why a pod was not injected with a SidecarSet."""
-    name, labels = pod.metadata.namespace, around.namespace_labels
+    name, labels = pod.metadata.namespace, surroundings.namespace_labels
     if labels.get(EXEMPT_LABEL[0]) == EXEMPT_LABEL[1] or name == "kube-system":
         return f"not injected: pods of namespace {name} never are"
     try:
         matcher = PodMatcher.of(one)
     except ValueError as fault:
         return f"not injected: its selector cannot be read: {fault}"
-    return next(_obstacles(pod, one, matcher, around), "") or _once(pod, one)
+    return next(_obstacles(pod, one, matcher, surroundings), "") or _once(pod, one)
 
 
-def _obstacles(pod: Pod, one: SidecarSet, matcher: PodMatcher, around: Surroundings) -> Iterator[str]:
+def _obstacles(pod: Pod, one: SidecarSet, matcher: PodMatcher, surroundings: PodSurroundings) -> Iterator[str]:
     labels = pod.metadata.labels
     if matcher.selector is None or not matcher.selector.matches(labels):
         held = ", ".join(f"{key}={value}" for key, value in sorted(labels.items())) or "none"
         yield f"not injected: it selects pods with {matcher.selector or 'nothing'}; the labels of this one: {held}"
     if matcher.pinned is not None and pod.metadata.namespace not in matcher.pinned:
         yield f"not injected: it selects only namespace {', '.join(sorted(matcher.pinned))}"
-    if matcher.namespaces is not None and not matcher.includes(around.namespace_labels):
-        yield f"not injected: it selects namespaces with {matcher.namespaces}; {_labels(around.namespace_labels)}"
+    if matcher.namespaces is not None and not matcher.includes(surroundings.namespace_labels):
+        yield f"not injected: it selects namespaces with {matcher.namespaces}; {_labels(surroundings.namespace_labels)}"
     if one.spec.injection_strategy.paused:
         yield "not injected: its injection is paused (injectionStrategy.paused)"
-    for canary in _canaries(pod, around.sets):
+    for canary in _canaries(pod, surroundings.sets):
         if canary.base == one.metadata.name:
             yield f"not injected: SidecarSet {canary.metadata.name} is its canary, and replaced it"
 

@@ -23,7 +23,7 @@ from flotilla_common.bus.interface import Message
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, Unreachable, pages
 from flotilla_common.kube.reflector import HeadMeta, Reflector, Sink
-from flotilla_common.workload.causes import Around
+from flotilla_common.workload.causes import PodContext
 
 LOOK_SECONDS = 5.0
 """Seconds between two reads of events and nodes."""
@@ -51,8 +51,8 @@ class LiveView:
         self._name = name
         self._raw, self._uid = b"", ""
         self._dependents: dict[Resource, dict[str, _Dependent]] = {resource: {} for resource in _followed(kind)}
-        self._basis = Around()
-        self._arounds: Mapping[str, Around] = {}  # of the pods that were read in context
+        self._basis = PodContext()
+        self._contexts: Mapping[str, PodContext] = {}  # of the pods that were read in context
         self.why: Why | None = None
         self.changed = asyncio.Event()
         self._troubles: dict[Resource, str] = {}  # by the resource that cannot be followed
@@ -97,8 +97,8 @@ class LiveView:
         if kind.workload is None:
             return card(kind, raw, why, children)
         workload = kind.workload(raw)
-        basis = workload.around(self._basis)
-        pods = [PodFacts(pod, self._arounds.get(pod.metadata.name, basis)) for pod in self._pods(kind, workload)]
+        basis = workload.context(self._basis)
+        pods = [PodFacts(pod, self._contexts.get(pod.metadata.name, basis)) for pod in self._pods(kind, workload)]
         revisions = self._revisions(kind, workload)
         return view(workload, pods, revisions, why, children)
 
@@ -143,13 +143,13 @@ class LiveView:
         if POD not in self._dependents:
             return
         reader, now = PodContextReader(self._api), self._clock.now()
-        self._basis = Around(now=now, silent=await reader.silent_nodes(now))
-        looked: list[tuple[Pod, Around]] = []
+        self._basis = PodContext(now=now, silent=await reader.silent_nodes(now))
+        looked: list[tuple[Pod, PodContext]] = []
         for kind, workload in self._workloads(self._kind, self._raw):
-            basis = workload.around(self._basis)
+            basis = workload.context(self._basis)
             looked += [(pod, basis) for pod in worth_a_look(self._pods(kind, workload), basis)]
-        arounds = await asyncio.gather(*(reader.around(pod, basis) for pod, basis in looked))
-        self._arounds = {pod.metadata.name: around for (pod, _), around in zip(looked, arounds, strict=True)}
+        contexts = await asyncio.gather(*(reader.context_of(pod, basis) for pod, basis in looked))
+        self._contexts = {pod.metadata.name: context for (pod, _), context in zip(looked, contexts, strict=True)}
 
     def _reflector(self, resource: Resource, sink: Sink, name: str = "") -> Reflector:
         return Reflector(self._api, resource, sink, self._clock, self._namespace, name)

@@ -13,7 +13,7 @@ from flotilla_common.api.meta import IntOrString, LabelSelector, ObjectMeta
 from flotilla_common.api.workload import Lifecycle
 from flotilla_common.control.plan import Reason, State
 from flotilla_common.control.text import pods_word
-from flotilla_common.workload.causes import Around, Cause, cause_of
+from flotilla_common.workload.causes import Cause, PodContext, cause_of
 
 OrderKey = tuple[int | str, ...]
 
@@ -52,7 +52,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     order: Callable[[str], OrderKey] = lambda name: (name,)  # of pods of the same state, by their name or node
     by_node: bool = False  # pods are identified by their nodes, of which each has one, and not by their names
 
-    def around(self, basis: Around) -> Around:
+    def context(self, basis: PodContext) -> PodContext:
         """Return the context with what the spec says of all pods."""
         return msgspec.structs.replace(basis, lifecycle=self.lifecycle, min_ready_seconds=self.min_ready_seconds)
 
@@ -61,12 +61,12 @@ class PodFacts(msgspec.Struct, frozen=True):
     """A pod and its context."""
 
     pod: Pod
-    around: Around = Around()
+    context: PodContext = PodContext()
 
     @property
     def cause(self) -> Cause | None:
         """Return why it does not serve; None if nothing is wrong."""
-        return cause_of(self.pod, self.around)
+        return cause_of(self.pod, self.context)
 
     @property
     def reason(self) -> str:

@@ -18,7 +18,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import Condition, LabelSelector, Model, ObjectMeta, controller_of, metadata_of
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, JOB, REPLICA_SET
 from flotilla_common.kube.interface import Api
-from flotilla_common.workload.causes import Around, Cause, Group
+from flotilla_common.workload.causes import Cause, Group, PodContext
 from flotilla_common.workload.causes.text import bare
 
 REPLICA_FAILURE = "ReplicaFailure"
@@ -104,7 +104,7 @@ def reading(kind: str, owners: Owners = itself) -> Callable[[Api, bytes, datetim
         troubles = list(_failures(kind, workload))
         if not troubles and len(pods) < workload.spec.replicas:
             troubles = await _refusal(kind, workload, reader)
-        basis = Around(now=now, min_ready_seconds=workload.spec.min_ready_seconds)
+        basis = PodContext(now=now, min_ready_seconds=workload.spec.min_ready_seconds)
         return Related(pods=pods, troubles=troubles, basis=basis, denied=frozenset(reader.denied))
 
     return related
@@ -182,7 +182,7 @@ async def _job_related(api: Api, raw: bytes, now: datetime) -> Related:
     troubles, reader = list(_job_failures(job)), PodContextReader(api)
     if not pods and not any(one.type in _JOB_ENDED and one.status == "True" for one in job.status.conditions):
         troubles += await _job_refusal(reader, job.metadata)
-    return Related(pods=pods, troubles=troubles, basis=Around(now=now), denied=frozenset(reader.denied))
+    return Related(pods=pods, troubles=troubles, basis=PodContext(now=now), denied=frozenset(reader.denied))
 
 
 def _job_failures(job: Job) -> Iterator[Group]:

@@ -12,7 +12,7 @@ from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePu
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
 from flotilla_common.api.meta import metadata_of
 from flotilla_common.kube.interface import Api
-from flotilla_common.workload.causes import Around
+from flotilla_common.workload.causes import PodContext
 
 
 def list_job(raw: bytes) -> Summary:
@@ -70,7 +70,7 @@ def node_image(raw: bytes) -> Summary:
 
 
 async def _node(_: Api, raw: bytes, now: datetime) -> Related:
-    return Related(nodes=[metadata_of(raw).name], basis=Around(now=now))
+    return Related(nodes=[metadata_of(raw).name], basis=PodContext(now=now))
 
 
 def _node_progress(_: Json, status: Json) -> str:

@@ -19,7 +19,7 @@ from flotilla_common.api.kinds.broadcastjob.types import (
 from flotilla_common.api.meta import LabelSelector, metadata_of, rfc3339
 from flotilla_common.api.resources import POD
 from flotilla_common.kube.interface import Api
-from flotilla_common.workload.causes import Around
+from flotilla_common.workload.causes import PodContext
 from flotilla_common.workload.placement import StrictPlacement
 
 _BROADCAST_COLUMNS = ("DESIRED", "ACTIVE", "SUCCEEDED", "FAILED", "PARALLELISM", "ENDS", "ON FAILURE")
@@ -50,7 +50,7 @@ async def _newest_run(api: Api, raw: bytes, now: datetime) -> Related:
     runs = [item for item in listed if controls(cron_job.metadata, metadata_of(item))]
     newest = max(runs, key=lambda item: metadata_of(item).creation_timestamp or now, default=None)
     if newest is None:
-        return Related(basis=Around(now=now))
+        return Related(basis=PodContext(now=now))
     return msgspec.structs.replace(await related_of(api, view_of(resource), newest, now), served=None)
 
 

@@ -17,7 +17,7 @@ from flotilla_common.api.documents import Json, mappings, member
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.resources import REVISION, Resource
 from flotilla_common.kube.interface import Api
-from flotilla_common.workload.causes import Around, Group
+from flotilla_common.workload.causes import Group, PodContext
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ class Related(msgspec.Struct, frozen=True, kw_only=True):
     pods: Sequence[Pod] = ()  # pods to diagnose
     nodes: Sequence[str] = ()
     troubles: Sequence[Group] = ()  # of objects other than pods and nodes, without a service of ours
-    basis: Around = Around()
+    basis: PodContext = PodContext()
     namespaced: bool = False  # pods of several namespaces
     served: CoveredNodes | None = None  # None: not a pod on each node, or not known
     denied: frozenset[str] = frozenset()  # what may not be read

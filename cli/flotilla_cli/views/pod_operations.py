@@ -15,7 +15,7 @@ from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_common.api.resources import POD
 from flotilla_common.kube.interface import Api
 from flotilla_common.model.ephemeral import has_done
-from flotilla_common.workload.causes import Around
+from flotilla_common.workload.causes import PodContext
 
 
 def recreate_request(raw: bytes) -> Summary:
@@ -52,13 +52,13 @@ async def _related(api: Api, raw: bytes, now: datetime) -> Related:
     """Read the pod whose containers are recreated, and its node."""
     found = msgspec.json.decode(raw, type=ContainerRecreateRequest)
     if found.status.completion_time is not None:
-        return Related(basis=Around(now=now))
+        return Related(basis=PodContext(now=now))
     node = found.metadata.labels.get(RECREATE_NODE_NAME, "")
     body = await found_or_none(api.get(POD, found.metadata.namespace, found.spec.pod_name))
     if body is None:
-        return Related(nodes=[node] if node else (), basis=Around(now=now))
+        return Related(nodes=[node] if node else (), basis=PodContext(now=now))
     pod = msgspec.json.decode(body, type=Pod)
-    return Related(pods=[pod], nodes=[node or pod.spec.node_name], basis=Around(now=now))
+    return Related(pods=[pod], nodes=[node or pod.spec.node_name], basis=PodContext(now=now))
 
 
 def _recreate_progress(spec: Json, status: Json) -> str:

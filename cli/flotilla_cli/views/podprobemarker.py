@@ -22,7 +22,7 @@ from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER, Con
 from flotilla_common.api.meta import metadata_of, rfc3339
 from flotilla_common.control.text import pods_word
 from flotilla_common.kube.interface import Api
-from flotilla_common.workload.causes import Around
+from flotilla_common.workload.causes import PodContext
 
 MOST_PODS = 20
 """Number of pods whose results `explain` lists."""
@@ -173,7 +173,7 @@ def shown(message: str) -> str:
 
 
 async def _node(_: Api, raw: bytes, now: datetime) -> Related:
-    return Related(nodes=[metadata_of(raw).name], basis=Around(now=now))
+    return Related(nodes=[metadata_of(raw).name], basis=PodContext(now=now))
 
 
 def step_changes(before: Json, after: Json) -> Sequence[StepChange]:

@@ -32,7 +32,7 @@ from flotilla_common.api.webhooks import VALIDATING_CONFIGURATION
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, pages
 from flotilla_common.workload.budget import RESIZE_GATE, held_by, protected_operations, related_budget, why_free
-from flotilla_common.workload.causes import Around
+from flotilla_common.workload.causes import PodContext
 
 _RESIZES_APART = Gates.parse(f"{RESIZE_GATE}=true")
 """With this gate a budget protects from exactly the operations that it names."""
@@ -73,7 +73,7 @@ async def _related(api: Api, raw: bytes, now: datetime) -> Related:
     budget = msgspec.json.decode(raw, type=PodUnavailableBudget)
     namespace, name = budget.metadata.key
     there = [msgspec.json.decode(item, type=Pod) async for page in pages(api, POD, namespace) for item in page.items]
-    return Related(pods=[pod for pod in there if related_budget(pod.metadata) == name], basis=Around(now=now))
+    return Related(pods=[pod for pod in there if related_budget(pod.metadata) == name], basis=PodContext(now=now))
 
 
 class _Asked(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.api.selectors import Selector
 from flotilla_common.kube.interface import Api, ApiError
-from flotilla_common.workload.causes import Around
+from flotilla_common.workload.causes import PodContext
 
 MOST_PODS = 1000
 """Limit of pods for one object, unless each is on a node of its own: then all are read."""
@@ -65,11 +65,11 @@ def pod_query(kind: KindView, raw: bytes) -> PodQuery | None:
     return PodQuery(selector=kind.workload(raw).selector) if kind.workload is not None else None
 
 
-def basis_of(kind: KindView, raw: bytes, now: datetime) -> Around:
+def basis_of(kind: KindView, raw: bytes, now: datetime) -> PodContext:
     """Return the context that a workload's spec defines for all of its pods."""
     if kind.workload is None:
-        return Around(now=now)
-    return kind.workload(raw).around(Around(now=now))
+        return PodContext(now=now)
+    return kind.workload(raw).context(PodContext(now=now))
 
 
 def controls(owner: ObjectMeta, dependent: ObjectMeta) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from flotilla_cli.diagnosis.sidecars import Surroundings, sidecar_story, why_not
+from flotilla_cli.diagnosis.sidecars import PodSurroundings, sidecar_story, why_not
 from flotilla_cli.views.kindview import KindView, PodQuery, PodQuestion, Summary
 from flotilla_cli.views.progress import with_limits
 from flotilla_cli.views.related import pods_of
@@ -74,8 +74,8 @@ async def _about_pod(about: PodQuestion) -> Sequence[str]:
     """Explain the pod's sidecars."""
     labels = metadata_of(await about.api.get(NAMESPACE, "", about.pod.metadata.namespace)).labels
     whys = await about.whys(SIDECAR_SET, injected(about.pod.metadata.annotations))
-    around = Surroundings(labels, await _sidecar_sets(about.api), whys)
-    return sidecar_story(about.pod, around, everything=about.everything)
+    surroundings = PodSurroundings(labels, await _sidecar_sets(about.api), whys)
+    return sidecar_story(about.pod, surroundings, everything=about.everything)
 
 
 async def _uninjected(api: Api, raw: bytes) -> list[str]:
@@ -93,8 +93,8 @@ async def _uninjected(api: Api, raw: bytes) -> list[str]:
     found: dict[str, list[str]] = {}
     for pod in await pods_of(api, query, one.metadata, MOST_UNINJECTED):
         place = pod.metadata.namespace
-        around = Surroundings(metadata_of(await api.get(NAMESPACE, "", place)).labels, sets, {})
-        found.setdefault(why_not(pod, one, around), []).append(f"{place}/{pod.metadata.name}")
+        surroundings = PodSurroundings(metadata_of(await api.get(NAMESPACE, "", place)).labels, sets, {})
+        found.setdefault(why_not(pod, one, surroundings), []).append(f"{place}/{pod.metadata.name}")
     return [f"{named(pods)}: {why}" for why, pods in found.items()]
 
 

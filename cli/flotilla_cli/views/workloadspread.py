@@ -25,7 +25,7 @@ from flotilla_common.api.kinds.workloadspread.types import (
 from flotilla_common.api.meta import controller_of, group_of, metadata_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.kube.interface import Api
-from flotilla_common.workload.causes import Around
+from flotilla_common.workload.causes import PodContext
 
 _COLUMNS = ("SUBSET", "LIMIT", "PODS", "LEFT", "CREATING", "DELETING", "SCHEDULABLE")
 
@@ -75,7 +75,7 @@ async def _related(api: Api, raw: bytes, now: datetime) -> Related:
         target = await found_or_none(api.get(resource, spread.metadata.namespace, name))
         if target is not None:
             return await related_of(api, view_of(resource), target, now)
-    return Related(basis=Around(now=now))
+    return Related(basis=PodContext(now=now))
 
 
 def _spread_kind(group: str, kind: str) -> Resource | None:

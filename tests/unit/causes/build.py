@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from flotilla_common.api.core import Node, PersistentVolumeClaim, Pod
-from flotilla_common.workload.causes import Around, Claim, PodEvent
+from flotilla_common.workload.causes import Claim, PodContext, PodEvent
 from tests.testkit import pods as pods_of
 from tests.testkit.documents import Json, decoded
 
@@ -114,5 +114,5 @@ def claim(phase: str = "Pending", storage_class: str | None = "fast", *events: P
     return Claim(found=found, events=events)
 
 
-def around(*events: PodEvent, **known: Any) -> Around:
-    return Around(now=NOW, events=events, **known)
+def around(*events: PodEvent, **known: Any) -> PodContext:
+    return PodContext(now=NOW, events=events, **known)

@@ -3,7 +3,7 @@
 import pytest
 
 from flotilla_common.api.core import Pod
-from flotilla_common.workload.causes import Around, cause_of, unstable_cause
+from flotilla_common.workload.causes import PodContext, cause_of, unstable_cause
 from tests.testkit.documents import Json
 from tests.testkit.tables import cases
 from tests.unit.causes.build import around, ended, event, pod, running, stopped, waiting
@@ -84,7 +84,7 @@ def test_an_old_kubelet_tells_the_error_in_an_event_only() -> None:
     assert cause.message.endswith("(ErrImagePull): docker.io/library/shop:2: not found")
 
 
-ROWS: list[tuple[str, Pod, Around, str, str]] = [
+ROWS: list[tuple[str, Pod, PodContext, str, str]] = [
     (
         "config map",
         pod(waiting("CreateContainerConfigError", 'configmap "settings" not found')),
@@ -296,7 +296,7 @@ ROWS: list[tuple[str, Pod, Around, str, str]] = [
 
 
 @pytest.mark.parametrize(("found", "known", "code", "text"), cases(ROWS))
-def test_containers(found: Pod, known: Around, code: str, text: str) -> None:
+def test_containers(found: Pod, known: PodContext, code: str, text: str) -> None:
     cause = cause_of(found, known)
     assert cause is not None
     assert (cause.code, cause.text) == (code, text)

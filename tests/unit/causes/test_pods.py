@@ -4,7 +4,7 @@ import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.workload import Lifecycle, LifecycleHook
-from flotilla_common.workload.causes import Around, Claim, cause_of
+from flotilla_common.workload.causes import Claim, PodContext, cause_of
 from tests.testkit.documents import Json
 from tests.testkit.tables import cases
 from tests.unit.causes.build import NOW, ago, around, claim, condition, event, node, pod, ready_pod, running, waiting
@@ -36,7 +36,7 @@ DRAIN = Lifecycle(pre_delete=LifecycleHook(labels_handler={"drain": "true"}, fin
 UPDATE = Lifecycle(in_place_update=LifecycleHook(labels_handler={"traffic": "on"}))
 NORMAL = Lifecycle(pre_normal=LifecycleHook(labels_handler={"registered": "true"}))
 
-Row = tuple[str, Pod, Around, str, str, bool]
+Row = tuple[str, Pod, PodContext, str, str, bool]
 SCHEDULING: list[Row] = [
     (
         "no node",
@@ -520,7 +520,7 @@ ROWS = [*SCHEDULING, *STARTING, *NODES, *ENDING, *HOOKS, *READINESS]
 
 
 @pytest.mark.parametrize(("found", "known", "code", "text", "stuck"), cases(ROWS))
-def test_pods(found: Pod, known: Around, code: str, text: str, stuck: bool) -> None:
+def test_pods(found: Pod, known: PodContext, code: str, text: str, stuck: bool) -> None:
     cause = cause_of(found, known)
     assert cause is not None
     assert (cause.code, cause.stuck) == (code, stuck)
@@ -544,5 +544,5 @@ def test_pods(found: Pod, known: Around, code: str, text: str, stuck: bool) -> N
         pytest.param(pod(phase="Succeeded", restartPolicy="Never"), around(), id="has done its work"),
     ],
 )
-def test_nothing_is_known_against_it(found: Pod, known: Around) -> None:
+def test_nothing_is_known_against_it(found: Pod, known: PodContext) -> None:
     assert cause_of(found, known) is None

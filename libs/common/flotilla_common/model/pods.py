@@ -11,7 +11,7 @@ from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.model import agent, ephemeral, kubelet
 from flotilla_common.model.containers import statuses_of
 from flotilla_common.model.store import Objects, Place, place_of
-from flotilla_common.workload.causes import Around, Cause, cause_of, stuck_terminating
+from flotilla_common.workload.causes import Cause, PodContext, cause_of, stuck_terminating
 from flotilla_common.workload.placement import node_of
 
 SOON = timedelta(seconds=60)
@@ -116,7 +116,7 @@ class Pods:
         pod, now = msgspec.convert(document, Pod), self._objects.clock.now()
         if pod.metadata.deletion_timestamp is not None and stuck_terminating(pod, now):
             self._lingering.add(pod.metadata.uid)
-        cause = cause_of(pod, Around(now=now))
+        cause = cause_of(pod, PodContext(now=now))
         if cause is None or cause.stuck:
             return cause
         lasting = cause.code in SLOW and cause.since is not None and now - cause.since > SOON

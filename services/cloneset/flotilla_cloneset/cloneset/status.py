@@ -18,7 +18,7 @@ from flotilla_common.api.workload import Lifecycle
 from flotilla_common.control.plan import Event, Patch
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import StatusPlan, write_status
-from flotilla_common.workload.causes import Around, Group, explain_pods, stuck_terminating
+from flotilla_common.workload.causes import Group, PodContext, explain_pods, stuck_terminating
 
 NO_DEADLINE = 2**31 - 1
 """The progressDeadlineSeconds that means the same as unset."""
@@ -234,7 +234,7 @@ def explain_unavailable(context: PlanContext, builder: PlanBuilder) -> Sequence[
     """Add the root causes of unavailable pods as reasons, whether or not anything waits for them."""
     spec = context.snapshot.cloneset.spec
     lifecycle = spec.lifecycle or Lifecycle()
-    around = Around(now=context.now, lifecycle=lifecycle, min_ready_seconds=spec.min_ready_seconds)
+    around = PodContext(now=context.now, lifecycle=lifecycle, min_ready_seconds=spec.min_ready_seconds)
     return explain_pods(builder, _pods(context), around)
 
 

@@ -16,7 +16,7 @@ from flotilla_common.control.plan import Patch, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import named, nodes_word
 from flotilla_common.control.writes import StatusPlan, write_status
-from flotilla_common.workload.causes import Around, explain_pods, stuck_terminating
+from flotilla_common.workload.causes import PodContext, explain_pods, stuck_terminating
 from flotilla_common.workload.pernode import explain_excluded
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.nodes import NodeState
@@ -93,7 +93,7 @@ def _patch(context: PlanContext, status: DaemonSetStatus) -> Patch:
 
 def explain(context: PlanContext, counts: Counts, builder: PlanBuilder) -> None:
     """Add the causes of unavailable pods, of pods whose termination is stuck, and of nodes without a pod."""
-    around = Around(
+    around = PodContext(
         now=context.now,
         lifecycle=context.daemonset.spec.lifecycle or Lifecycle(),
         min_ready_seconds=context.targets.min_ready_seconds,

@@ -23,7 +23,7 @@ from flotilla_common.control.plan import Event, Frozen, Intent, Plan, Reason, St
 from flotilla_common.control.planbuilder import PlanBuilder, refused
 from flotilla_common.control.text import named, nodes_word, pods_word
 from flotilla_common.control.writes import delete_finished
-from flotilla_common.workload.causes import Around, explain_pods, stuck_terminating
+from flotilla_common.workload.causes import PodContext, explain_pods, stuck_terminating
 from flotilla_common.workload.pernode import explain_excluded
 from flotilla_common.workload.placement import node_of
 from flotilla_jobs.broadcastjob.context import PlanContext, context_of, count
@@ -232,4 +232,4 @@ def explain_end(snapshot: BroadcastJobSnapshot, now: datetime, builder: PlanBuil
 def _explain_pods(snapshot: BroadcastJobSnapshot, pods: Sequence[Pod], now: datetime, builder: PlanBuilder) -> None:
     names = {node_of(pod) for pod in pods}
     nodes = {node.metadata.name: node for node in snapshot.nodes if node.metadata.name in names}
-    explain_pods(builder, pods, Around(now=now, nodes=nodes))
+    explain_pods(builder, pods, PodContext(now=now, nodes=nodes))

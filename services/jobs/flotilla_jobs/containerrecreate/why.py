@@ -16,7 +16,7 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
 )
 from flotilla_common.api.meta import later
 from flotilla_common.control.plan import Reason, State
-from flotilla_common.workload.causes import Around, Group, cause_of
+from flotilla_common.workload.causes import Group, PodContext, cause_of
 from flotilla_jobs.containerrecreate.snapshot import RecreateSnapshot
 from flotilla_jobs.unreachable_agents import ANSWERS_WITHIN, TO_DO, no_agent
 
@@ -93,7 +93,7 @@ def _under_way(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatu
 def _pod_trouble(snapshot: RecreateSnapshot, now: datetime) -> Iterator[Reason]:
     """Yield why the pod does not come back, if a user has to act."""
     pod = snapshot.pod
-    cause = cause_of(pod, Around(now=now)) if pod is not None else None
+    cause = cause_of(pod, PodContext(now=now)) if pod is not None else None
     if pod is None or cause is None or not cause.stuck:
         return
     # Not-ready and terminated are expected here; only a delayed restart (CrashLoopBackOff) is a problem.

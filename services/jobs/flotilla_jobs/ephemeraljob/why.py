@@ -14,7 +14,7 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.control.plan import State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import named, pods_word
-from flotilla_common.workload.causes import LOOKED_AT, Around, Cause, cause_of, grouped
+from flotilla_common.workload.causes import LOOKED_AT, Cause, PodContext, cause_of, grouped
 from flotilla_common.workload.causes.containers import exit_cause, exit_word
 from flotilla_common.workload.causes.finding import MOST_GROUPS
 from flotilla_common.workload.causes.starting import IMAGE_REASONS, ON_ITS_WAY, image_cause
@@ -161,7 +161,7 @@ def _waiting(target: Target) -> PodCauses:
 def _waiting_cause(pod: Pod, name: str, waiting: WaitingState) -> Cause:
     if waiting.reason in IMAGE_REASONS:
         image = next((container.image for container in pod.spec.ephemeral_containers if container.name == name), "")
-        return image_cause(name, image, waiting, Around())
+        return image_cause(name, image, waiting, PodContext())
     details = bare(waiting.message)
     return Cause(
         code=waiting.reason, message=f"container {name} waits, {waiting.reason}{f': {details}' if details else ''}"
@@ -179,7 +179,7 @@ def _ended(status: ContainerStatus) -> Cause:
     if end is None:
         details = bare(status.state.waiting.message) if status.state.waiting is not None else ""
         return Cause(code="StartError", message=f"{name} cannot be started{f': {details}' if details else ''}")
-    cause = exit_cause(name, None, status, end, Around())
+    cause = exit_cause(name, None, status, end, PodContext())
     if cause.code != "CrashLoopBackOff":
         return cause
     return msgspec.structs.replace(cause, message=f"{name} ended with {exit_word(end)}")

@@ -27,7 +27,7 @@ from flotilla_common.api.meta import group_of, later
 from flotilla_common.control.plan import Action, Intent, Plan, Stage, State
 from flotilla_common.control.planbuilder import Deadlines, PlanBuilder
 from flotilla_common.control.writes import create_of, delete_of, patch_of, status_patch
-from flotilla_common.workload.causes import Around, node_trouble
+from flotilla_common.workload.causes import PodContext, node_trouble
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
 from flotilla_jobs.nodeimage.status import PullTimeouts, reported
 from flotilla_jobs.unreachable_agents import no_agent, unreachable
@@ -131,7 +131,7 @@ def _give_reasons(image: NodeImage, now: datetime, builder: PlanBuilder) -> None
 def _explain_node(node: Node | None, builder: PlanBuilder) -> None:
     """Add the reason that the node is not ready: it pulls nothing then."""
     name = node.metadata.name if node is not None else ""
-    if trouble := node_trouble(name, Around(nodes={name: node} if node is not None else {})):
+    if trouble := node_trouble(name, PodContext(nodes={name: node} if node is not None else {})):
         builder.reason(State.STUCK, "NodeNotReady", trouble, [name], symptom=True)
 
 

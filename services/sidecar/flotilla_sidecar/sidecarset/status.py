@@ -14,7 +14,7 @@ from flotilla_common.control.plan import Patch, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import named, pods_word
 from flotilla_common.control.writes import StatusPlan, write_status
-from flotilla_common.workload.causes import Around, explain_pods
+from flotilla_common.workload.causes import PodContext, explain_pods
 from flotilla_sidecar.sidecarset.context import PlanContext
 from flotilla_sidecar.sidecarset.pods import pod_state
 
@@ -110,7 +110,7 @@ def _explain_rest(context: PlanContext, far: str, builder: PlanBuilder) -> None:
 
 def explain_unready(context: PlanContext, builder: PlanBuilder) -> None:
     """Explain why pods with its sidecars are not ready, first the updated ones, which the rollout waits for."""
-    explain_pods(builder, _unready(context), Around(now=context.now), namespaced=True)
+    explain_pods(builder, _unready(context), PodContext(now=context.now), namespaced=True)
 
 
 def _unready(context: PlanContext) -> Iterator[Pod]:

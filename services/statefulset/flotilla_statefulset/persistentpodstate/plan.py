@@ -22,7 +22,7 @@ from flotilla_common.control.plan import Plan, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import named, pods_word
 from flotilla_common.control.writes import status_patch
-from flotilla_common.workload.causes import Around, explain_pods
+from flotilla_common.workload.causes import PodContext, explain_pods
 from flotilla_statefulset.ordinals import Ordinals
 from flotilla_statefulset.persistentpodstate.generate import generate
 from flotilla_statefulset.persistentpodstate.snapshot import StateSnapshot, Workload, called
@@ -93,7 +93,9 @@ def _explain(
     if records.not_ready:
         text = f"not recorded until they are ready: {named(records.not_ready)}"
         builder.reason(State.WAITING, "WaitingForReady", text, records.not_ready)
-        explain_pods(builder, (pod for pod in snapshot.pods if pod.metadata.name in records.not_ready), Around(now=now))
+        explain_pods(
+            builder, (pod for pod in snapshot.pods if pod.metadata.name in records.not_ready), PodContext(now=now)
+        )
     for pod, node in sorted(records.unknown_nodes.items())[:1]:
         others = named(sorted(records.unknown_nodes))
         text = f"not updated: {others}; {pod} runs on node {node}, which does not exist"

@@ -20,7 +20,7 @@ from flotilla_common.control.plan import Patch, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import pods_word
 from flotilla_common.control.writes import StatusPlan, write_status
-from flotilla_common.workload.causes import LOOKED_AT, Around, cause_of, explain_pods, stuck_terminating
+from flotilla_common.workload.causes import LOOKED_AT, PodContext, cause_of, explain_pods, stuck_terminating
 from flotilla_statefulset.statefulset.claim_state import claim_state
 from flotilla_statefulset.statefulset.claims import CLAIM_PHASE, unmade_claim
 from flotilla_statefulset.statefulset.context import PlanContext
@@ -158,9 +158,9 @@ def explain_unavailable(context: PlanContext, builder: PlanBuilder) -> None:
     explain_pods(builder, _pods(context), _around(context))
 
 
-def _around(context: PlanContext) -> Around:
+def _around(context: PlanContext) -> PodContext:
     lifecycle = context.statefulset.spec.lifecycle or Lifecycle()
-    return Around(now=context.now, lifecycle=lifecycle, min_ready_seconds=context.targets.min_ready_seconds)
+    return PodContext(now=context.now, lifecycle=lifecycle, min_ready_seconds=context.targets.min_ready_seconds)
 
 
 def _pods(context: PlanContext) -> Iterator[Pod]:

@@ -5,7 +5,7 @@ pod, the command line has events, claims, nodes and logs, too. There is a file p
 order, and groups pods with the same cause into one sentence.
 """
 
-from flotilla_common.workload.causes.cause import Around, Cause, Claim, PodEvent
+from flotilla_common.workload.causes.cause import Cause, Claim, PodContext, PodEvent
 from flotilla_common.workload.causes.containers import unstable_cause
 from flotilla_common.workload.causes.ending import stuck_terminating
 from flotilla_common.workload.causes.finding import LOOKED_AT, Group, cause_of, explain_pods, grouped, root_cause
@@ -13,10 +13,10 @@ from flotilla_common.workload.causes.nodes import node_trouble
 
 __all__ = [
     "LOOKED_AT",
-    "Around",
     "Cause",
     "Claim",
     "Group",
+    "PodContext",
     "PodEvent",
     "cause_of",
     "explain_pods",

@@ -87,8 +87,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     events: Sequence[PodEvent] = ()
 
 
-class Around(msgspec.Struct, frozen=True, kw_only=True):
-    """The known surroundings of a pod. Missing entries are unknown, and nothing is concluded from them."""
+class PodContext(msgspec.Struct, frozen=True, kw_only=True):
+    """The known context of a pod. Missing entries are unknown, and nothing is concluded from them."""
 
     now: datetime | None = None
     events: Sequence[PodEvent] = ()  # about the pod
@@ -100,5 +100,5 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
     min_ready_seconds: int = 0
 
 
-NOTHING = Around()
-"""No surroundings: only the pod is known."""
+NOTHING = PodContext()
+"""No context: only the pod is known."""

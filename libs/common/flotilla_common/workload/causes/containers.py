@@ -8,7 +8,7 @@ import msgspec
 
 from flotilla_common.api.core import Container, ContainerStatus, Pod, TerminatedState, WaitingState
 from flotilla_common.api.meta import rfc3339
-from flotilla_common.workload.causes.cause import Around, Cause
+from flotilla_common.workload.causes.cause import Cause, PodContext
 from flotilla_common.workload.causes.gates import update_of
 from flotilla_common.workload.causes.probes import probe_result, restart_cause, unready_cause
 from flotilla_common.workload.causes.starting import IMAGE_REASONS, ON_ITS_WAY, image_cause, waits_for_turn
@@ -30,12 +30,12 @@ _WHAT_FAILED = {
 }
 
 
-def containers_cause(pod: Pod, around: Around) -> Cause | None:
+def containers_cause(pod: Pod, around: PodContext) -> Cause | None:
     """Return the first container's cause that a person has to act on, or else the first that is in progress."""
     return min(_looks(pod, around), key=lambda cause: not cause.stuck, default=None)
 
 
-def _looks(pod: Pod, around: Around) -> Iterator[Cause]:
+def _looks(pod: Pod, around: PodContext) -> Iterator[Cause]:
     specs = {one.name: one for one in (*pod.spec.init_containers, *pod.spec.containers)}
     for status in pod.status.init_container_statuses:
         spec = specs.get(status.name)
@@ -52,7 +52,7 @@ def _looks(pod: Pod, around: Around) -> Iterator[Cause]:
 class _Look:
     """The examination of one container."""
 
-    def __init__(self, pod: Pod, spec: Container | None, status: ContainerStatus, around: Around) -> None:
+    def __init__(self, pod: Pod, spec: Container | None, status: ContainerStatus, around: PodContext) -> None:
         self._pod = pod
         self._spec = spec
         self._status = status
@@ -155,7 +155,7 @@ class _Look:
         return Cause(code="LivenessProbeFailed", message=text)
 
 
-def unstable_cause(pod: Pod, around: Around) -> Cause | None:
+def unstable_cause(pod: Pod, around: PodContext) -> Cause | None:
     """Return why a pod that serves may fail soon; None if no problem is known."""
     specs = {one.name: one for one in pod.spec.containers}
     for status in pod.status.container_statuses:
@@ -166,7 +166,7 @@ def unstable_cause(pod: Pod, around: Around) -> Cause | None:
 
 
 def exit_cause(
-    name: str, spec: Container | None, status: ContainerStatus, end: TerminatedState, around: Around
+    name: str, spec: Container | None, status: ContainerStatus, end: TerminatedState, around: PodContext
 ) -> Cause:
     """Return why the container ended, and how often; `name` identifies it: "container app"."""
     if end.reason in _NOT_STARTED:
@@ -196,7 +196,7 @@ def _restarts(status: ContainerStatus) -> str:
     return restarts_word(status.restart_count) if status.restart_count else ""
 
 
-def _last_words(container: str, end: TerminatedState, around: Around) -> str:
+def _last_words(container: str, end: TerminatedState, around: PodContext) -> str:
     """Return the container's termination message, or else its last log line."""
     words = last_line(end.message) or last_line(around.last_words.get(container, ""))
     return f'last words: "{words}"' if words else ""

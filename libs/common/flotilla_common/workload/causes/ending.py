@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import later, rfc3339
-from flotilla_common.workload.causes.cause import Around, Cause
+from flotilla_common.workload.causes.cause import Cause, PodContext
 from flotilla_common.workload.causes.containers import exit_cause
 from flotilla_common.workload.causes.nodes import node_trouble
 from flotilla_common.workload.causes.text import bare, seconds_word
@@ -24,7 +24,7 @@ def has_done_its_work(pod: Pod) -> bool:
     return stays and pod.status.phase == "Succeeded" and pod.spec.restart_policy in ("Never", "OnFailure")
 
 
-def over_cause(pod: Pod, around: Around) -> Cause | None:
+def over_cause(pod: Pod, around: PodContext) -> Cause | None:
     """Return why the pod is finished for good: it ran to its end, was rejected by its kubelet, or evicted."""
     if pod.status.phase not in ("Failed", "Succeeded") or pod.metadata.deletion_timestamp is not None:
         return None
@@ -40,7 +40,7 @@ def over_cause(pod: Pod, around: Around) -> Cause | None:
     return Cause(code="PodFailed", message=f"it has failed{f': {told}' if told else ''}", detail=detail)
 
 
-def _failed_container(pod: Pod, around: Around) -> Cause | None:
+def _failed_container(pod: Pod, around: PodContext) -> Cause | None:
     """Return the cause of the first container that failed, init containers first."""
     specs = {one.name: one for one in (*pod.spec.init_containers, *pod.spec.containers)}
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
@@ -50,7 +50,7 @@ def _failed_container(pod: Pod, around: Around) -> Cause | None:
     return None
 
 
-def terminating_cause(pod: Pod, around: Around) -> Cause | None:
+def terminating_cause(pod: Pod, around: PodContext) -> Cause | None:
     """Return why a deleted pod is still there; None if it is not deleted."""
     if pod.metadata.deletion_timestamp is None:
         return None
@@ -78,7 +78,7 @@ def _since(pod: Pod) -> str:
     return f" since {rfc3339(later(until, -(grace or 0)))}" if until is not None else ""
 
 
-def _overdue(pod: Pod, around: Around) -> Cause | None:
+def _overdue(pod: Pod, around: PodContext) -> Cause | None:
     until = pod.metadata.deletion_timestamp
     if around.now is None or until is None or around.now < later(until, CONFIRMED_WITHIN):
         return None
@@ -86,7 +86,7 @@ def _overdue(pod: Pod, around: Around) -> Cause | None:
     return Cause(code="TerminationOverdue", message=f"{text}{pod.spec.node_name or '-'} has not confirmed its end")
 
 
-def _in_grace(pod: Pod, around: Around) -> Cause:
+def _in_grace(pod: Pod, around: PodContext) -> Cause:
     until, grace = pod.metadata.deletion_timestamp, pod.metadata.deletion_grace_period_seconds
     ends = f"its grace period of {seconds_word(grace or 0)} ends at {rfc3339(until)}" if until is not None else ""
     hook = next((bare(event.message) for event in around.events if event.reason == "FailedPreStopHook"), "")

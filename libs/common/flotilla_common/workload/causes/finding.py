@@ -9,7 +9,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Reason, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import first_names, named
-from flotilla_common.workload.causes.cause import NOTHING, Around, Cause
+from flotilla_common.workload.causes.cause import NOTHING, Cause, PodContext
 from flotilla_common.workload.causes.containers import containers_cause
 from flotilla_common.workload.causes.ending import has_done_its_work, over_cause, terminating_cause
 from flotilla_common.workload.causes.gates import (
@@ -31,7 +31,7 @@ MOST_GROUPS = 4
 """Most causes that a planner reports."""
 
 
-def cause_of(pod: Pod, around: Around = NOTHING) -> Cause | None:
+def cause_of(pod: Pod, around: PodContext = NOTHING) -> Cause | None:
     """Return the root cause why the pod does not serve (yet), or None if no problem is known.
 
     It is the first cause that a person has to act on, or else the first thing that is in progress.
@@ -44,7 +44,7 @@ def cause_of(pod: Pod, around: Around = NOTHING) -> Cause | None:
     return min(_causes(pod, around), key=lambda cause: not cause.stuck, default=None) or unready_cause(pod)
 
 
-def _causes(pod: Pod, around: Around) -> Iterator[Cause]:
+def _causes(pod: Pod, around: PodContext) -> Iterator[Cause]:
     """Yield the causes of a pod that has a node and is not finished or deleted."""
     found = (
         hook_cause(pod, around),
@@ -93,7 +93,7 @@ def grouped(found: Iterable[tuple[str, Cause]]) -> list[Group]:
 
 
 def explain_pods(
-    builder: PlanBuilder, pods: Iterable[Pod], around: Around, *, namespaced: bool = False
+    builder: PlanBuilder, pods: Iterable[Pod], around: PodContext, *, namespaced: bool = False
 ) -> Sequence[Group]:
     """Add the causes of the first of these pods as reasons, and return them.
 

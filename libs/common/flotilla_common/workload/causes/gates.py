@@ -11,7 +11,7 @@ from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_READY, LEGACY_IN_PLACE_GRACE, POD_READY
 from flotilla_common.api.meta import Condition, later, rfc3339
 from flotilla_common.api.workload import LifecycleHook
-from flotilla_common.workload.causes.cause import Around, Cause
+from flotilla_common.workload.causes.cause import Cause, PodContext
 from flotilla_common.workload.causes.text import bare
 from flotilla_common.workload.inplace.state import InPlaceState, state_of_update
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_NORMAL, PREPARING_UPDATE, UPDATED
@@ -65,7 +65,7 @@ def _holders(message: str) -> str:
     return ", ".join(f"{one.user_agent} ({one.key})" for one in holders) or "nobody"
 
 
-def ready_soon_cause(pod: Pod, around: Around) -> Cause | None:
+def ready_soon_cause(pod: Pod, around: PodContext) -> Cause | None:
     """Return the cause of a pod that is Ready, but not for minReadySeconds yet."""
     since, least = pod.ready_since, around.min_ready_seconds
     if since is None or not least:
@@ -86,7 +86,7 @@ def unready_cause(pod: Pod) -> Cause | None:
     return Cause(code="NotReady", message=f"it is not Ready{f': {told}' if told else ''}", stuck=False)
 
 
-def hook_cause(pod: Pod, around: Around) -> Cause | None:
+def hook_cause(pod: Pod, around: PodContext) -> Cause | None:
     """Return the hook that holds a pod before its deletion or update, or after an update."""
     hooks = around.lifecycle
     if pod.state == PREPARING_DELETE:
@@ -98,7 +98,7 @@ def hook_cause(pod: Pod, around: Around) -> Cause | None:
     return None
 
 
-def normal_cause(pod: Pod, around: Around) -> Cause | None:
+def normal_cause(pod: Pod, around: PodContext) -> Cause | None:
     """Return the hook that a new pod must get before it counts."""
     hook = around.lifecycle.pre_normal if around.lifecycle else None
     return _cause("preNormal", pod, hook, _absent) if pod.state == PREPARING_NORMAL else None
@@ -157,7 +157,7 @@ def resize_cause(pod: Pod) -> Cause | None:
     return None
 
 
-def update_cause(pod: Pod, around: Around) -> Cause | None:
+def update_cause(pod: Pod, around: PodContext) -> Cause | None:
     """Return why an updated pod is out of service: its grace period, or containers that are not restarted yet."""
     gate = pod.conditions.get(IN_PLACE_READY)
     if gate is None or gate.status == "True":

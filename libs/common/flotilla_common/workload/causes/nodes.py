@@ -2,17 +2,17 @@
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import Condition, rfc3339
-from flotilla_common.workload.causes.cause import Around, Cause
+from flotilla_common.workload.causes.cause import Cause, PodContext
 from flotilla_common.workload.causes.text import bare
 
 
-def node_cause(pod: Pod, around: Around) -> Cause | None:
+def node_cause(pod: Pod, around: PodContext) -> Cause | None:
     """Return the problem of the pod's node; None if there is none, or no node, or it is not known."""
     told = node_trouble(pod.spec.node_name, around)
     return Cause(code="NodeNotReady", message=told) if told else _suspected(pod)
 
 
-def node_trouble(name: str, around: Around) -> str:
+def node_trouble(name: str, around: PodContext) -> str:
     """Return why the node cannot run pods; empty if it is ready, or not known.
 
     Example: "node n1 is not ready since 2026-03-01T12:00:05Z: NodeStatusUnknown: Kubelet stopped posting node status."
@@ -24,7 +24,7 @@ def node_trouble(name: str, around: Around) -> str:
     return told
 
 
-def _condition(name: str, around: Around) -> str:
+def _condition(name: str, around: PodContext) -> str:
     if name not in around.nodes:
         return ""
     node = around.nodes[name]

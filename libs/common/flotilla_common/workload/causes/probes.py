@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from flotilla_common.api.core import Container, ContainerStatus, Probe, TerminatedState
-from flotilla_common.workload.causes.cause import Around, Cause, about
+from flotilla_common.workload.causes.cause import Cause, PodContext, about
 from flotilla_common.workload.causes.text import bare, restarts_word
 
 _FAILED = (" probe failed: ", " probe errored and resulted in unknown state: ", " probe errored: ", " probe warning: ")
@@ -20,7 +20,7 @@ HARMLESS = (0, 137, 143)
 """Exit codes of containers that were asked to end, and of killed ones, which show no other cause."""
 
 
-def probe_result(kind: str, container: str, around: Around, since: datetime | None = None) -> str:
+def probe_result(kind: str, container: str, around: PodContext, since: datetime | None = None) -> str:
     """Return the output of the container's last failed probe of the `kind`; empty if none failed.
 
     Kinds are Readiness, Liveness and Startup.
@@ -32,7 +32,7 @@ def probe_result(kind: str, container: str, around: Around, since: datetime | No
     return ""
 
 
-def restart_cause(name: str, status: ContainerStatus, end: TerminatedState, around: Around) -> Cause | None:
+def restart_cause(name: str, status: ContainerStatus, end: TerminatedState, around: PodContext) -> Cause | None:
     """Return why the kubelet ended the container: a probe or its postStart hook failed. Only events show that."""
     within = LONG_WITHIN if end.exit_code in HARMLESS and end.reason != "OOMKilled" else WITHIN
     since = end.finished_at - within if end.finished_at is not None else None
@@ -53,7 +53,7 @@ def _more(message: str) -> str:
     return "" if message in ("PostStartHook failed", "FailedPostStartHook") else f": {bare(message)}"
 
 
-def unready_cause(name: str, spec: Container | None, status: ContainerStatus, around: Around) -> Cause | None:
+def unready_cause(name: str, spec: Container | None, status: ContainerStatus, around: PodContext) -> Cause | None:
     """Return why a container that runs is not ready."""
     running = status.state.running
     since = running.started_at if running is not None else None
@@ -66,7 +66,7 @@ def unready_cause(name: str, spec: Container | None, status: ContainerStatus, ar
 
 
 def _failing(
-    kind: str, name: str, probe: Probe, status: ContainerStatus, around: Around, since: datetime | None
+    kind: str, name: str, probe: Probe, status: ContainerStatus, around: PodContext, since: datetime | None
 ) -> Cause:
     asked, told = _question(probe), probe_result(kind, status.name, around, since)
     liveness = probe_result("Liveness", status.name, around, since) if kind == "Readiness" else ""

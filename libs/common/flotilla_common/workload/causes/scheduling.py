@@ -1,7 +1,7 @@
 """Causes in scheduling: pods without a node, and claims that are not bound or do not exist."""
 
 from flotilla_common.api.core import PersistentVolumeClaim, Pod
-from flotilla_common.workload.causes.cause import Around, Cause, Claim, about
+from flotilla_common.workload.causes.cause import Cause, Claim, PodContext, about
 from flotilla_common.workload.causes.text import bare
 
 _FAILURES = ("ProvisioningFailed", "FailedBinding", "VolumeMismatch", "ClaimLost", "ClaimMisbound")
@@ -10,7 +10,7 @@ _WAITS = ("ExternalProvisioning", "Provisioning", "WaitForPodScheduled", "WaitFo
 DEFAULT_SCHEDULER = "default-scheduler"
 
 
-def scheduling_cause(pod: Pod, around: Around) -> Cause | None:
+def scheduling_cause(pod: Pod, around: PodContext) -> Cause | None:
     """Return why the pod has no node; None if it has one."""
     if pod.spec.node_name:
         return None
@@ -33,7 +33,7 @@ def without_preemption(told: str) -> str:
     return bare(reasons if found_none or not preemption else told).rstrip(".")
 
 
-def _told_by_event(around: Around) -> str:
+def _told_by_event(around: PodContext) -> str:
     return next((event.message for event in about(around.events, "FailedScheduling")), "")
 
 
@@ -46,7 +46,7 @@ def _not_looked_at(pod: Pod) -> Cause:
     return Cause(code="WaitingForScheduling", message=text, stuck=scheduler != DEFAULT_SCHEDULER, since=made)
 
 
-def claim_cause(pod: Pod, around: Around) -> Cause | None:
+def claim_cause(pod: Pod, around: PodContext) -> Cause | None:
     """Return the problem of the pod's first unbound claim; claims that wait for the pod come last."""
     found: list[Cause] = []
     for volume in pod.spec.volumes:

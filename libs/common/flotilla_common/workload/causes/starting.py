@@ -4,7 +4,7 @@ from datetime import datetime
 
 from flotilla_common.api.core import Pod, WaitingState
 from flotilla_common.api.keys import LAUNCH_COMPLETED
-from flotilla_common.workload.causes.cause import Around, Cause, about
+from flotilla_common.workload.causes.cause import Cause, PodContext, about
 from flotilla_common.workload.causes.scheduling import claim_cause
 from flotilla_common.workload.causes.text import bare
 from flotilla_common.workload.launch import launch_priority
@@ -21,7 +21,7 @@ ON_ITS_WAY = ("", "ContainerCreating", "PodInitializing")
 """Waiting reasons of containers without a known problem."""
 
 
-def starting_cause(pod: Pod, around: Around) -> Cause | None:
+def starting_cause(pod: Pod, around: PodContext) -> Cause | None:
     """Return the kubelet's current step or failure before any container runs; None after that."""
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     for event in about(around.events, *_PROGRESS, *_VOLUMES, *_SANDBOX):
@@ -67,7 +67,7 @@ def waits_for_turn(pod: Pod, container: str) -> bool:
     return any(one.name == container and launch_priority(one) is not None for one in pod.spec.containers)
 
 
-def image_cause(name: str, image: str, waiting: WaitingState, around: Around) -> Cause:
+def image_cause(name: str, image: str, waiting: WaitingState, around: PodContext) -> Cause:
     """Return why container `name` has no image. The two reasons between which a kubelet alternates share a code."""
     code = "ErrImagePull" if waiting.reason == "ImagePullBackOff" else waiting.reason
     told = bare(waiting.message) or _told_before(name, around) or "no reason is given"
@@ -78,7 +78,7 @@ def image_cause(name: str, image: str, waiting: WaitingState, around: Around) ->
     return Cause(code=code, message=f"image {image} of container {name} cannot be pulled ({code}): {told}")
 
 
-def _told_before(name: str, around: Around) -> str:
+def _told_before(name: str, around: PodContext) -> str:
     """Return the pull error from an event: kubelets before 1.31 only report "Back-off" while they wait."""
     for event in about(around.events, "Failed", container=name):
         if event.message.startswith("Failed to pull image") and (told := bare(event.message)):
@@ -86,7 +86,7 @@ def _told_before(name: str, around: Around) -> str:
     return ""
 
 
-def pulling_cause(name: str, image: str, around: Around) -> Cause | None:
+def pulling_cause(name: str, image: str, around: PodContext) -> Cause | None:
     """Return the cause of an image whose pull has begun and is not finished."""
     for event in about(around.events, "Pulling", "Pulled", "Failed", container=name):
         if event.reason == "Pulling":
