@@ -14,7 +14,7 @@ import msgspec
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.control.plan import Action, Chain, Create, Delete, Patch, Plan
 from flotilla_common.model import kubelet
-from flotilla_common.model.containers import statuses_of
+from flotilla_common.model.kubelet import statuses_of
 from flotilla_common.model.store import spec_of
 from flotilla_common.model.writes import patched
 from tests.testkit.documents import Json, decoded

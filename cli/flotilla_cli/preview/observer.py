@@ -12,8 +12,7 @@ from flotilla_common.api.images import is_reported_as
 from flotilla_common.api.keys import IN_PLACE_READY
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_common.api.resources import POD, Resource
-from flotilla_common.model.containers import statuses_of
-from flotilla_common.model.kubelet import has_ended, is_ready
+from flotilla_common.model.kubelet import has_ended, is_ready, statuses_of
 from flotilla_common.model.pods import is_to_end
 from flotilla_common.model.store import Objects
 

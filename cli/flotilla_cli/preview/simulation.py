@@ -15,7 +15,7 @@ from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.plan import Action, Chain, Create, Plan
 from flotilla_common.control.replay_controller import Planning, ReplayController
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.mirror.named import Followed
+from flotilla_common.mirror.feed import Followed
 from flotilla_common.model.cluster import Cluster
 from flotilla_common.model.store import place_of
 from flotilla_common.model.writes import Admit, Write, carry_out

@@ -24,10 +24,10 @@ from flotilla_common.control.reads import AbsenceCheck
 from flotilla_common.control.report_buffer import ReportBuffer, StatusReports
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.watches import Trigger, Watch, owner_keys
-from flotilla_common.kube.installed import is_installed
+from flotilla_common.kube.discovery import is_installed
 from flotilla_common.mirror.decoder import Undecodable
+from flotilla_common.mirror.feed import Reader
 from flotilla_common.mirror.mirror import Mirror
-from flotilla_common.mirror.named import Reader
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import Report
 from flotilla_common.node.serving import serve_reports

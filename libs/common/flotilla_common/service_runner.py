@@ -29,7 +29,7 @@ from flotilla_common.control.queue import Backoff
 from flotilla_common.control.replay_controller import Planning
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.spec import Component, ControllerSpec, Gatherer, Responder, access_of
-from flotilla_common.kube.installed import until_installed
+from flotilla_common.kube.discovery import until_installed
 from flotilla_common.live import LiveContext, report_undecodable
 from flotilla_common.mirror.decoder import OnUndecodable, Undecodable
 from flotilla_common.mirror.mirror import Mirror

@@ -27,9 +27,8 @@ from flotilla_common.control.watches import Watch
 from flotilla_common.control.writes import patch_of
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.table import Table
-from flotilla_common.node.lookups import Lookups, TooOften
 from flotilla_common.node.reports import EVENTS, PODS, Answer, EventReport, PodReport
-from flotilla_common.node.serving import Sender
+from flotilla_common.node.serving import Lookups, Sender, TooOften
 from flotilla_jobs.enabled import reports_off
 
 SIZE_LIMIT = 64 << 10

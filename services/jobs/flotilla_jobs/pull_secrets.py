@@ -17,10 +17,9 @@ from flotilla_common.control.spec import Responder
 from flotilla_common.control.watches import Watch
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.table import Table
-from flotilla_common.node.lookups import Lookups, TooOften
 from flotilla_common.node.reports import SECRETS, Answer, PullSecret, SecretsAnswer, SecretsRequest
 from flotilla_common.node.sealing import seal
-from flotilla_common.node.serving import Sender
+from flotilla_common.node.serving import Lookups, Sender, TooOften
 from flotilla_jobs.enabled import images_off
 
 TYPES = frozenset({"kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"})

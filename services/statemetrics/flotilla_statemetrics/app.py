@@ -12,7 +12,7 @@ from aiohttp import web
 from flotilla_common.bus.permissions import mirror_permissions
 from flotilla_common.control.spec import read_rules
 from flotilla_common.health import listen
-from flotilla_common.kube.installed import until_installed
+from flotilla_common.kube.discovery import until_installed
 from flotilla_common.mirror.decoder import Undecodable
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.service import Context, Service, run_alone

@@ -13,7 +13,7 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import NAMESPACE
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json
-from flotilla_common.model import deletion
+from flotilla_common.model import writes
 from flotilla_common.model.store import cleaned, kept
 from tests.simulation.apiserver import errors, quota
 from tests.simulation.apiserver import metadata as rules
@@ -109,7 +109,7 @@ class WriteHandler:
         await self._validated(where, "DELETE", None, stored.document)
         if table.objects.get(where.place) is not stored:
             return await self.delete(where, options)
-        treatment = deletion.decide(where.kind, stored.document, options, self._clock.now())
+        treatment = writes.decide(where.kind, stored.document, options, self._clock.now())
         revision = 0
         if treatment.marked is not None and not where.dry_run:
             stored = self._store.put(table, where.place, treatment.marked, where.writer)
@@ -126,7 +126,7 @@ class WriteHandler:
 
     def _commit(self, where: Where, stored: Stored, document: Json) -> Reply:
         table = self._store.table(where.kind.resource)
-        if deletion.ended(where.kind, document):
+        if writes.ended(where.kind, document):
             last = self._store.remove(table, where.place, document, where.writer)
             return Reply(last.raw, last.revision)
         if document == stored.document:

@@ -5,9 +5,9 @@ import msgspec
 from flotilla_common.api.meta import group_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Json, PatchType
-from flotilla_common.model.deletion import FOREGROUND, ORPHAN
 from flotilla_common.model.garbage import Do, Due, Graph, Object
 from flotilla_common.model.store import owners_of
+from flotilla_common.model.writes import FOREGROUND, ORPHAN
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire

@@ -14,8 +14,8 @@ import msgspec
 from flotilla_common.api.documents import mappings, member
 from flotilla_common.api.resources import CONFIG_MAP, NODE, POD
 from flotilla_common.control.plan import Json, PatchType
-from flotilla_common.model import containers, kubelet
-from flotilla_common.model.containers import statuses_of
+from flotilla_common.model import kubelet
+from flotilla_common.model.kubelet import statuses_of
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import ObjectKey
 from tests.simulation.apiserver.wire import Wire
@@ -95,7 +95,7 @@ class Kubelets(Actor):
 
     def _runs_wrong(self, pod: Json, container: Json, told: dict[str, Json]) -> bool:
         status = told[container["name"]]
-        if containers.is_over(pod, status):
+        if kubelet.is_over(pod, status):
             return False
         crashed = (pod["metadata"]["uid"], container["name"]) in self.crashed
         return crashed or not _runs(status) or status["image"] != container["image"]

@@ -12,9 +12,7 @@ import msgspec
 from flotilla_common.api.documents import mapping, member
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, CLAIM, DEPLOYMENT, POD, REPLICA_SET, Resource
 from flotilla_common.control.plan import Json, PatchType
-from flotilla_common.model.deployments import of_deployment, of_replica_set
-from flotilla_common.model.owned_pods import Change
-from flotilla_common.model.statefulsets import of_stateful_set, revision_of
+from flotilla_common.model.built_in import Change, of_deployment, of_replica_set, of_stateful_set, revision_of
 from flotilla_common.model.store import owners_of
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import ObjectKey

@@ -7,7 +7,7 @@ import msgspec
 
 from flotilla_common.api.documents import mappings, member
 from flotilla_common.control.plan import Json
-from flotilla_common.model.owned_pods import is_active
+from flotilla_common.model.built_in import is_active
 from tests.simulation.oracles.spreads import (
     COSTED,
     NO_LIMIT,

@@ -15,7 +15,7 @@ from flotilla_common.api.kinds.workloadspread.types import DELETION_COST, MATCHE
 from flotilla_common.api.meta import group_of
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, POD, REPLICA_SET, Resource
 from flotilla_common.control.plan import Json
-from flotilla_common.model.owned_pods import is_active
+from flotilla_common.model.built_in import is_active
 from tests.simulation.apiserver.store import RESTORER
 from tests.simulation.oracles.copies import Past, lately
 from tests.simulation.oracles.united import is_topology

@@ -12,8 +12,8 @@ from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.kinds.uniteddeployment.types import REVISION_LABEL, SUBSET_LABEL, UNITED_DEPLOYMENT
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, POD, REPLICA_SET, Resource
 from flotilla_common.control.plan import Json
+from flotilla_common.model.built_in import is_active
 from flotilla_common.model.kubelet import is_ready
-from flotilla_common.model.owned_pods import is_active
 from tests.simulation.oracles.copies import Past, controller, lately
 from tests.simulation.oracles.view import Commit, View
 

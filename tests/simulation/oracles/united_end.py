@@ -12,8 +12,8 @@ from flotilla_common.api.kinds.uniteddeployment.types import (
     SUBSET_LABEL,
 )
 from flotilla_common.control.plan import Json
+from flotilla_common.model.built_in import is_active
 from flotilla_common.model.kubelet import is_ready
-from flotilla_common.model.owned_pods import is_active
 from tests.simulation.oracles.copies import controller
 from tests.simulation.oracles.united import TEMPLATES, held, partition, subset, subsets
 

@@ -16,8 +16,8 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
 from flotilla_common.api.resources import DEPLOYMENT, POD, Resource
 from flotilla_common.control.plan import Frozen, Json
+from flotilla_common.model.built_in import is_active
 from flotilla_common.model.kubelet import is_ready
-from flotilla_common.model.owned_pods import is_active
 from tests.simulation.oracles.budgets import Budgets, final_problems, wanted
 from tests.simulation.scenarios.current_state import image_of
 from tests.simulation.scenarios.manifests import cloneset, running

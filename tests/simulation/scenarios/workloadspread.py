@@ -11,8 +11,8 @@ from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
 from flotilla_common.api.resources import DEPLOYMENT, POD, REPLICA_SET, Resource
 from flotilla_common.control.plan import Frozen, Json
+from flotilla_common.model.built_in import is_active
 from flotilla_common.model.kubelet import is_ready
-from flotilla_common.model.owned_pods import is_active
 from tests.simulation.oracles.copies import controller
 from tests.simulation.oracles.spread_end import FinalState, final_problems
 from tests.simulation.oracles.spreads import Spreads, matched_of, resource_of

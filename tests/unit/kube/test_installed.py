@@ -4,7 +4,7 @@ import pytest
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import Resource
-from flotilla_common.kube.installed import LOOK_SECONDS, until_installed
+from flotilla_common.kube.discovery import LOOK_SECONDS, until_installed
 from flotilla_common.kube.interface import ApiError, Page, Unreachable
 from tests.unit.control.fakes import ManualClock
 

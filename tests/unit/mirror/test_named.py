@@ -10,8 +10,8 @@ from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.bus.interface import Bus
 from flotilla_common.kube.interface import PAGE_SIZE, Api, ApiError, Page, WatchEvent
 from flotilla_common.kube.reflector import NAMED_PAGE_SIZE
+from flotilla_common.mirror.feed import Followed, NamedFeed, Reader
 from flotilla_common.mirror.mirror import Mirror
-from flotilla_common.mirror.named import Followed, NamedFeed, Reader
 from flotilla_common.mirror.table import Table
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock

@@ -6,8 +6,8 @@ import pytest
 
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.kube.interface import Unreachable
-from flotilla_common.node import lookups
-from flotilla_common.node.lookups import Lookups, TooOften
+from flotilla_common.node import serving
+from flotilla_common.node.serving import Lookups, TooOften
 
 KEY = ("x", "web")
 
@@ -72,7 +72,7 @@ async def test_without_an_answer_nothing_is_remembered() -> None:
 
 
 async def test_a_node_that_makes_uids_up_does_not_keep_the_apiserver_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookups, "BURST", 3)
+    monkeypatch.setattr(serving, "LOOKUP_BURST", 3)
     now = 0.0
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
     it = Apiserver()
@@ -84,14 +84,14 @@ async def test_a_node_that_makes_uids_up_does_not_keep_the_apiserver_busy(monkey
     assert len(it.asked) == 3
     it.uid = "u1"
     assert await it.find("u1", node="n2") == "u1"
-    now = 1 / lookups.PER_SECOND
+    now = 1 / serving.LOOKUPS_PER_SECOND
     assert await it.find("made-up") is None
     with pytest.raises(TooOften):
         await it.find("made-up-too")
 
 
 async def test_only_so_many_answers_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookups, "REMEMBERED", 2)
+    monkeypatch.setattr(serving, "REMEMBERED", 2)
     it = Apiserver()
     for uid in ("u1", "u2", "u3", "u3", "u2", "u1"):
         assert await it.find(uid) is None

@@ -12,7 +12,7 @@ from flotilla_common.control.keystate import Memory
 from flotilla_common.control.spec import access_of
 from flotilla_common.installed import mirrored, published
 from flotilla_common.kube.interface import Unreachable
-from flotilla_common.mirror.named import Followed
+from flotilla_common.mirror.feed import Followed
 from flotilla_sidecar.app import PARTS
 from flotilla_sidecar.resourcedistribution.controller import (
     CONTROLLER,

@@ -11,7 +11,7 @@ import pytest
 from flotilla_common.api.keys import DISTRIBUTED_HASH
 from flotilla_common.api.kinds.resourcedistribution.types import GET_FAILED
 from flotilla_common.api.resources import SECRET
-from flotilla_common.mirror.named import Followed
+from flotilla_common.mirror.feed import Followed
 from tests.testkit.documents import Json
 from tests.unit.resourcedistribution.world import ALL, World, group, names, secret
 

@@ -36,8 +36,7 @@ from flotilla_common.bus.jetstream import (
     delivery_config,
 )
 from flotilla_common.bus.ordered import OrderedFollow
-from flotilla_common.bus.requests import NoResponders, Requests
-from flotilla_common.bus.subscription import LiveSubscription
+from flotilla_common.bus.requests import LiveSubscription, NoResponders, Requests
 from flotilla_common.clock import Clock, SystemClock
 
 DEFAULT_SERVER = "nats://127.0.0.1:4222"

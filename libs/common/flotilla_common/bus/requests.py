@@ -1,10 +1,12 @@
-"""Sends requests and matches their replies: messages leave in the order of the calls, replies come back as futures.
+"""Sends requests and matches their replies; subscriptions outside streams: live traffic, and incoming requests.
 
-nats-py has this too, but its waiting can swallow a cancellation (`asyncio.wait_for` before Python 3.12), and a service
-that cannot be cancelled cannot be stopped. So replies are matched here: one inbox, one number per request.
+Messages leave in the order of the calls, replies come back as futures. nats-py has this too, but its waiting can
+swallow a cancellation (`asyncio.wait_for` before Python 3.12), and a service that cannot be cancelled cannot be
+stopped. So replies are matched here: one inbox, one number per request.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, TypeVar
@@ -13,8 +15,9 @@ import msgspec
 import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 
-from flotilla_common.bus.connection import Connection, subscribe
+from flotilla_common.bus.connection import Connection, OnMsg, subscribe
 from flotilla_common.bus.interface import BusError, PublishRefused
 from flotilla_common.clock import Clock
 
@@ -135,3 +138,35 @@ def _retrieved(future: asyncio.Future[Any]) -> None:
     """Retrieve the exception, so that asyncio does not report it when the caller was cancelled."""
     if not future.cancelled():
         future.exception()
+
+
+class LiveSubscription:
+    """A plain subscription that is made again on every new client."""
+
+    def __init__(
+        self, connection: Connection, subject: str, queue: str, receive: OnMsg, most: int, most_bytes: int
+    ) -> None:
+        """Configure the subscription; at most `most` messages and `most_bytes` bytes wait (0: unlimited)."""
+        self._most, self._most_bytes = most, most_bytes
+        self._connection = connection
+        self._subject = subject
+        self._queue = queue
+        self._receive = receive
+        self._subscription: Subscription | None = None
+
+    @property
+    def healthy(self) -> bool:
+        return self._subscription is not None and self._connection.connected
+
+    async def subscribe(self, client: Client) -> None:
+        """Subscribe on this client."""
+        self._subscription = await subscribe(
+            client, self._subject, self._receive, self._queue, most=self._most, most_bytes=self._most_bytes
+        )
+
+    async def stop(self) -> None:
+        self._connection.detach(self.subscribe)
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            with contextlib.suppress(nats.errors.Error, OSError):
+                await subscription.unsubscribe()

@@ -19,7 +19,7 @@ from flotilla_common.control.keystate import Key
 from flotilla_common.control.watches import Watch
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
-from flotilla_common.mirror.named import Followed
+from flotilla_common.mirror.feed import Followed
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import Answer, Report
 from flotilla_common.node.serving import Sender

@@ -24,7 +24,7 @@ from flotilla_common.control.watches import Trigger, Watch
 from flotilla_common.control.writes import with_write_failures
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, Unreachable
-from flotilla_common.mirror.named import Followed
+from flotilla_common.mirror.feed import Followed
 from flotilla_common.mirror.table import Indexer, Table
 from flotilla_common.node.reports import Report
 from flotilla_common.node.serving import Sender

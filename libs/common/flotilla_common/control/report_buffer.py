@@ -16,9 +16,8 @@ from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key
 from flotilla_common.control.watches import Watch
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_common.node.lookups import Lookups, TooOften
 from flotilla_common.node.reports import Answer, Report
-from flotilla_common.node.serving import Sender
+from flotilla_common.node.serving import Lookups, Sender, TooOften
 
 T = TypeVar("T", bound=Object)
 R = TypeVar("R", bound=Report)

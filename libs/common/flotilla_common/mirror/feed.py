@@ -1,13 +1,19 @@
-"""Feeds one resource's table: from the bus while it can be trusted, from the apiserver directly otherwise.
+"""Feeds one resource's table: from the bus or the apiserver, or only certain names of it.
 
 A dead bus does not make the system blind (architecture.md §3). The bus is trusted while its follow is complete and the
 watcher's marker keeps coming. Without such proof for `fallback_after` seconds the direct source starts; when the proof
 is back it stops. Tables only move forward, so both may run at once.
+
+Where only certain names matter there is a LIST and WATCH per name, in all namespaces. That is for objects that must not
+go over the bus, and of which a service should hold only the needed ones. Readers of the table ask for names when they
+need them, and list at any time the names that they still need; other names are dropped. The apiserver keeps an index of
+such watches for Secrets and ConfigMaps, so each is very cheap.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
+import msgspec
 import structlog
 
 from flotilla_common.bus.interface import Bus
@@ -108,3 +114,105 @@ class Feed:
 
     def _direct_source(self) -> DirectSource:
         return DirectSource(self._api, self._decoder, self._clock, self._on_synced, self.namespace)
+
+
+class Followed(msgspec.Struct, frozen=True):
+    """The state of a name."""
+
+    synced: bool = False  # the table holds all objects of this name
+    trouble: str = ""  # why it does not
+
+
+class Reader(msgspec.Struct, frozen=True):
+    """A reader of the table."""
+
+    wanted: Callable[[], Collection[str]]
+    """Returns the names that matter now."""
+    changed: Callable[[str], None]
+    """Called with a name when it becomes known, or cannot be read."""
+
+
+class NamedFeed:
+    """The feed of a table of certain names. To a mirror it is a feed like others."""
+
+    namespace = ""
+    optional = False
+    direct = True
+    synced = True
+    """Always True: readers wait for single names, and are called when one becomes known."""
+
+    def __init__(self, *, api: Api, clock: Clock, decoder: ObjectDecoder[Any]) -> None:
+        self._api = api
+        self._clock = clock
+        self._decoder = decoder
+        self._readers: list[Reader] = []
+        self._sources: dict[str, _Source] = {}
+
+    def join(self, reader: Reader) -> None:
+        """Add a reader of the table."""
+        self._readers.append(reader)
+
+    def follow(self, name: str) -> Followed:
+        """Return the state of the name, which is followed from now on until no reader needs it."""
+        source = self._sources.get(name)
+        if source is None:
+            source = _Source(self._api, self._decoder, self._clock, name, self._changed)
+            self._sources[name] = source
+            source.begin()
+        return Followed(source.synced, "" if source.synced else source.refusal)
+
+    def follows(self, name: str) -> bool:
+        """Report whether the name is followed."""
+        return name in self._sources
+
+    @property
+    def trouble(self) -> str:
+        """The error that ended a watch, until it works again; empty otherwise."""
+        return next((source.trouble for source in self._sources.values() if source.trouble), "")
+
+    @property
+    def lag(self) -> float:
+        """Seconds since the last proof that every followed name is up to date."""
+        now = self._clock.monotonic()
+        return max((now - source.last_update for source in self._sources.values()), default=0.0)
+
+    async def start(self) -> None:
+        """Do nothing: sources start when their names are asked for."""
+
+    async def stop(self) -> None:
+        for source in self._sources.values():
+            await source.stop()
+
+    async def tick(self) -> None:
+        """Drop names that no reader needs, and restart watches that ended. Call it every second or so."""
+        wanted = {name for reader in self._readers for name in reader.wanted()}
+        for name in self._sources.keys() - wanted:
+            await self._sources.pop(name).stop()
+            self._decoder.table.evict(name)
+        for source in self._sources.values():
+            await source.tick()
+
+    def _changed(self, name: str) -> None:
+        for reader in self._readers:
+            reader.changed(name)
+
+
+class _Source(DirectSource):
+    """The objects of one name, and the reason why they are not known."""
+
+    def __init__(
+        self, api: Api, decoder: ObjectDecoder[Any], clock: Clock, name: str, changed: Callable[[str], None]
+    ) -> None:
+        super().__init__(api, decoder, clock, lambda: changed(name), name=name)
+        self._name = name
+        self._changed = changed
+        self.refusal = ""
+
+    def state(self, trouble: str) -> None:
+        """Store why the apiserver refuses; empty when it responds again."""
+        news, self.refusal = trouble != self.refusal, trouble
+        if news and trouble:
+            resource = self._decoder.resource.plural
+            structlog.get_logger().warning("cannot follow a name", resource=resource, name=self._name, why=trouble)
+        if news and not self.synced:
+            self._changed(self._name)

@@ -19,8 +19,7 @@ from flotilla_common.health import Health
 from flotilla_common.kube.interface import Api, ApiError, pages
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.mirror.decoder import ObjectDecoder, OnUndecodable, Undecodable
-from flotilla_common.mirror.feed import Feed
-from flotilla_common.mirror.named import NamedFeed, Reader
+from flotilla_common.mirror.feed import Feed, NamedFeed, Reader
 from flotilla_common.mirror.table import Indexer, Table, version_number
 
 OBJECTS = Gauge("flotilla_mirror_objects", "Objects in the mirror by resource.", ["resource"])

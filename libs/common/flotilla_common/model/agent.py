@@ -23,7 +23,7 @@ from flotilla_common.api.kinds.nodepodprobe.types import SUCCEEDED as PROBE_SUCC
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
 from flotilla_common.model import kubelet
-from flotilla_common.model.containers import statuses_of
+from flotilla_common.model.kubelet import statuses_of
 from flotilla_common.model.store import Objects
 from flotilla_common.workload.hashing import env_hash, plain_hash
 

@@ -5,14 +5,14 @@ from datetime import datetime
 
 from flotilla_common.api.documents import Json, mappings, member
 from flotilla_common.api.kinds.ephemeraljob.types import JOB_UID_ENV
-from flotilla_common.model import containers
+from flotilla_common.model import kubelet
 
 _PART = "ephemeralContainerStatuses"
 
 
 def statuses_of(pod: Json) -> dict[str, Json]:
-    """Return the reported statuses of ephemeral containers, by name."""
-    return containers.statuses_of(pod, _PART)
+    """Return the reported statuses of ephemeral kubelet, by name."""
+    return kubelet.statuses_of(pod, _PART)
 
 
 def started(pod: Json, obstacles: Mapping[str, str], now: datetime) -> Json:
@@ -20,14 +20,14 @@ def started(pod: Json, obstacles: Mapping[str, str], now: datetime) -> Json:
     told = statuses_of(pod)
     for one in mappings(member(pod, "spec").get("ephemeralContainers")):
         if (why := obstacles.get(one["name"])) is not None:
-            told[one["name"]] = containers.waiting(one, why) if why else containers.running(pod, one, {}, now)
+            told[one["name"]] = kubelet.waiting(one, why) if why else kubelet.running(pod, one, {}, now)
     return _reported(pod, told)
 
 
 def ended(pod: Json, codes: Mapping[str, int], now: datetime) -> Json:
     """Return the pod with the named containers ended with these exit codes."""
     told = statuses_of(pod)
-    return _reported(pod, told | {name: containers.terminated(told[name], now, code) for name, code in codes.items()})
+    return _reported(pod, told | {name: kubelet.terminated(told[name], now, code) for name, code in codes.items()})
 
 
 def has_done(pod: Json, job: str) -> bool:

@@ -13,8 +13,8 @@ import msgspec
 from flotilla_common.api.documents import Json
 from flotilla_common.api.resources import Resource
 from flotilla_common.model import writes
-from flotilla_common.model.deletion import FOREGROUND, ORPHAN
 from flotilla_common.model.store import Objects, Place, owners_of, place_of
+from flotilla_common.model.writes import FOREGROUND, ORPHAN
 
 Object = tuple[Resource, Place]
 

@@ -9,7 +9,7 @@ from flotilla_common.api.documents import Json, mappings, member
 from flotilla_common.api.images import is_reported_as
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.model import agent, ephemeral, kubelet
-from flotilla_common.model.containers import statuses_of
+from flotilla_common.model.kubelet import statuses_of
 from flotilla_common.model.store import Objects, Place, place_of
 from flotilla_common.workload.causes import Cause, PodContext, cause_of, stuck_terminating
 from flotilla_common.workload.placement import node_of

@@ -9,9 +9,14 @@ from datetime import datetime
 from flotilla_common.api.documents import Json, member
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, CLAIM, DEPLOYMENT, POD, REPLICA_SET, Resource
 from flotilla_common.model import writes
-from flotilla_common.model.deployments import of_deployment, of_replica_set
-from flotilla_common.model.owned_pods import Change, available_from
-from flotilla_common.model.statefulsets import of_stateful_set, revision_of
+from flotilla_common.model.built_in import (
+    Change,
+    available_from,
+    of_deployment,
+    of_replica_set,
+    of_stateful_set,
+    revision_of,
+)
 from flotilla_common.model.store import Objects, Place, owners_of, place_of
 
 DEPENDENTS: Mapping[Resource, tuple[Resource, ...]] = {

@@ -6,8 +6,8 @@ from typing import Any, cast
 from flotilla_common.api import documents, strategic
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Json
-from flotilla_common.model.deletion import Rules
 from flotilla_common.model.store import spec_of
+from flotilla_common.model.writes import Rules
 from tests.simulation.apiserver import json_patch
 from tests.simulation.apiserver.errors import FieldFault, unsupported_patch
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from flotilla_common.api.documents import mappings, member
 from flotilla_common.control.plan import Json
-from flotilla_common.model.deletion import PodRules
+from flotilla_common.model.writes import PodRules
 from tests.simulation.apiserver.errors import FieldFault, forbidden_value, invalid_value, required
 from tests.simulation.apiserver.kinds.base import Kind
 
