@@ -1,89 +1,70 @@
 """Whole lives of jobs on a simulated cluster: invariants under any behaviour of nodes and pods."""
 
 from collections import Counter
-from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.documents import merge
-from flotilla_common.api.kinds.broadcastjob.types import BroadcastJob, BroadcastJobStatus
+from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB, BroadcastJob
+from flotilla_common.api.resources import NODE, POD
+from flotilla_common.clock import ManualClock
 from flotilla_common.control.plan import Action, Create, Delete, Plan
-from flotilla_jobs.broadcastjob.plan import plan
-from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
-from tests.testkit.documents import Json
+from flotilla_common.model.writes import Write
+from flotilla_jobs.broadcastjob.controller import CONTROLLER, JOBS, Gatherer
+from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot, Options
+from tests.testkit.cluster import ControllerCluster
+from tests.testkit.documents import Json, decoded
+from tests.testkit.plans import node_of
 from tests.unit.broadcastjob.build import NOW, completion, job, node, policy
 
 NODES = 4
 ENDINGS = ("Succeeded", "Failed")
 
 
-class World:
+class World(ControllerCluster[BroadcastJobSnapshot, Gatherer]):
     """A cluster with one job. Deleted pods are gone at once."""
 
     def __init__(self, one: BroadcastJob) -> None:
-        self.job: BroadcastJob | None = one
-        self.now: datetime = NOW
-        self.nodes: dict[str, Node] = {f"n{number}": node(f"n{number}") for number in range(1, NODES + 1)}
-        self.pods: dict[str, Json] = {}
-        self.notes: dict[str, str] = {}
+        super().__init__(CONTROLLER, "j", namespace="default", clock=ManualClock(NOW), options=Options())
         self.made = Counter[str]()
         self.most_active = 0
+        for number in range(1, NODES + 1):
+            self.node(f"n{number}")
+        self.put(BROADCAST_JOB, decoded(one, dict))
 
-    def settle(self) -> None:
-        """Pass after pass, until nothing is written."""
-        for _ in range(50):
-            if self.job is None or not self._pass(self.job):
-                return
-        raise AssertionError("it does not come to rest")
+    @property
+    def job(self) -> BroadcastJob | None:
+        return self.context.table(JOBS).get("default", "j")
 
-    def _pass(self, one: BroadcastJob) -> bool:
-        present = [msgspec.convert(document, Pod) for document in self.pods.values()]
-        decided = plan(
-            BroadcastJobSnapshot(
-                job=one,
-                nodes=list(self.nodes.values()),
-                pods=present,
-                taken_names=self.pods.keys(),
-                notes=self.notes,
-            ),
-            self.now,
-        )
-        self.notes = decided.notes
-        actions = _actions(decided)
-        for action in actions:
-            self._do(action)
+    @property
+    def pods(self) -> dict[str, Json]:
+        return {pod["metadata"]["name"]: pod for pod in self.objects.all(POD)}
+
+    def node(self, name: str, *, cordoned: bool = False) -> None:
+        self.put(NODE, decoded(node(name, cordoned=cordoned), dict))
+
+    def end(self, name: str, phase: str) -> None:
+        """Set the phase of a pod."""
+        self.put(POD, merge(self.pods[name], {"status": {"phase": phase}}))
+
+    def reconcile(self, name: str = "") -> Plan:
+        made = super().reconcile(name)
         self.most_active = max(self.most_active, len(self.where("Pending", "Running")))
-        return bool(actions)
+        return made
 
-    def _do(self, action: Action) -> None:
+    def write(self, action: Action) -> Write:
         if isinstance(action, Create):
-            assert action.name not in self.pods
-            self._create(action)
-        elif isinstance(action, Delete) and action.resource.kind == "Pod":
-            del self.pods[action.name]
-        elif isinstance(action, Delete):
-            self.job = None
-        else:
-            assert self.job is not None
-            status = merge(msgspec.to_builtins(self.job.status), action.body["status"])
-            self.job = msgspec.structs.replace(self.job, status=msgspec.convert(status, BroadcastJobStatus))
-
-    def _create(self, action: Create) -> None:
-        body = action.body
-        demanded = body["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-        (name,) = demanded["nodeSelectorTerms"][0]["matchFields"][0]["values"]
-        assert name not in [pod["spec"]["nodeName"] for pod in self.pods.values()], "two pods on a node"
-        self.made[name] += 1
-        metadata = body["metadata"] | {"uid": f"uid-{action.name}-{self.made[name]}"}
-        self.pods[action.name] = {
-            "metadata": metadata,
-            "spec": body["spec"] | {"nodeName": name},
-            "status": {"phase": "Pending"},
-        }
+            place = node_of(action.body)
+            assert place not in [pod["spec"]["nodeName"] for pod in self.pods.values()], "two pods on a node"
+            self.made[place] += 1
+            action = msgspec.structs.replace(action, body=merge(action.body, {"spec": {"nodeName": place}}))
+        write = super().write(action)
+        if isinstance(action, Delete) and write.after is not None:
+            self.vanish(action.resource, action.name)
+        return write
 
     def where(self, *phases: str) -> list[str]:
         return [name for name, pod in self.pods.items() if pod["status"]["phase"] in phases]
@@ -95,23 +76,16 @@ class World:
         spot = f"n{1 + number % NODES}"
         match what:
             case "Running" | "Succeeded" | "Failed" if chosen in self.where("Pending", "Running"):
-                self.pods[chosen]["status"]["phase"] = what
+                self.end(chosen, what)
             case "delete" if chosen:
-                del self.pods[chosen]
-            case "cordon":
-                self.nodes[spot] = node(spot, cordoned=True)
-            case "uncordon":
-                self.nodes[spot] = node(spot)
+                self.vanish(POD, chosen)
+            case "cordon" | "uncordon":
+                self.node(spot, cordoned=what == "cordon")
             case "wait":
-                self.now += timedelta(seconds=number)
+                self.wait(number)
             case _:
                 pass
         self.settle()
-
-
-def _actions(decided: Plan) -> list[Action]:
-    actions = decided.actions
-    return [*actions, *([decided.status] if decided.status is not None else [])]
 
 
 STEPS = st.lists(
@@ -164,7 +138,7 @@ def test_a_job_that_nothing_disturbs_has_one_pod_per_node(parallelism: int | str
     world = World(job(parallelism=parallelism))
     world.settle()
     while running := world.where("Pending", "Running"):
-        world.pods[running[0]]["status"]["phase"] = "Succeeded"
+        world.end(running[0], "Succeeded")
         world.settle()
     assert world.made == Counter({f"n{number}": 1 for number in range(1, NODES + 1)})
     assert world.job is not None
