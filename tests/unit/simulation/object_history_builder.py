@@ -28,7 +28,8 @@ class ObjectHistoryBuilder:
     def put(self, resource: Resource, name: str, body: Json | None, *, by: str, at: float) -> None:
         """Write an object, or delete it."""
         self.at, before = at, self._held.get((resource, name))
-        own = {"name": name, "namespace": "shop", "uid": name, "creationTimestamp": f"{EPOCH:%Y-%m-%dT%H:%M:%SZ}"}
+        namespace = "shop" if resource.namespaced else ""
+        own = {"name": name, "namespace": namespace, "uid": name, "creationTimestamp": f"{EPOCH:%Y-%m-%dT%H:%M:%SZ}"}
         document = None if body is None else {**body, "metadata": body.get("metadata", {}) | own}
         if document is None:
             self._held.pop((resource, name))
@@ -39,7 +40,7 @@ class ObjectHistoryBuilder:
             writer=by,
             verb="update",
             resource=resource,
-            namespace="shop",
+            namespace=namespace,
             name=name,
             before=before,
             after=document,

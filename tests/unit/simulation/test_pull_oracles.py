@@ -7,33 +7,27 @@ import pytest
 
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
-from flotilla_common.api.resources import Resource
-from tests.simulation.history import Version
-from tests.simulation.loop import EPOCH
 from tests.simulation.oracles.pulls import Pulls
-from tests.simulation.oracles.view import Commit, View
+from tests.unit.simulation.object_history_builder import Json, ObjectHistoryBuilder
 
-Json = dict[str, Any]
 ALL_DONE = {"desired": 2, "succeeded": 2, "completionTime": "2026-01-01T00:00:09Z", "message": "job has completed"}
 
 
-class HistoryBuilder:
+class PullHistoryBuilder(ObjectHistoryBuilder):
     """A history of one job and two nodes, a second between two changes."""
 
     def __init__(self, parallelism: int = 1) -> None:
-        self._rule, self._scene = Pulls(), View(EPOCH)
-        self._held: dict[str, Json] = {}
-        self._at = 0.0
-        self.breaches: list[str] = []
+        super().__init__(Pulls())
         spec = {"image": "nginx:1", "parallelism": parallelism, "completionPolicy": {"type": "Always"}}
-        self._job = {"metadata": {"name": "pull", "namespace": "shop", "uid": "job"}, "spec": spec}
+        self._job: Json = {"spec": spec}
         self.status()
         for name in ("one", "two"):
             self.node(name)
 
     def status(self, **members: Any) -> None:
         """Write the job's status."""
-        self._put(IMAGE_PULL_JOB, "pull", self._job | {"status": {"desired": 2, **members}})
+        body = self._job | {"status": {"desired": 2, **members}}
+        self.put(IMAGE_PULL_JOB, "pull", body, by="jobs-0", at=self.at + 1)
 
     def node(
         self, name: str, phase: str = "", *, asked: bool = False, version: int = 0, said: int | None = None
@@ -41,33 +35,15 @@ class HistoryBuilder:
         """Write a NodeImage that reports `phase` for the round `said`."""
         spec: Json = {}
         if asked:
-            owner = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "ImagePullJob", "name": "pull", "uid": "job"}
+            owner = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "ImagePullJob", "name": "pull", "uid": "pull"}
             spec = {"images": {"nginx": {"tags": [{"tag": "1", "version": version, "ownerReferences": [owner]}]}}}
         entry = {"tag": "1", "phase": phase, "version": version if said is None else said}
         status = {"desired": 1, "imageStatuses": {"nginx": {"tags": [entry]}}} if phase else {"desired": 1}
-        self._put(NODE_IMAGE, name, {"metadata": {"name": name, "uid": name}, "spec": spec, "status": status})
-
-    def _put(self, resource: Resource, name: str, document: Json) -> None:
-        self._at += 1.0
-        before = self._held.get(name)
-        self._held[name] = document
-        version = Version(
-            at=self._at,
-            writer="jobs-0",
-            verb="create" if before is None else "update",
-            resource=resource,
-            namespace=document["metadata"].get("namespace", ""),
-            name=name,
-            before=before,
-            after=document,
-            revision=int(self._at),
-        )
-        self._scene.take(version)
-        self.breaches += self._rule(self._scene, Commit(version=version))
+        self.put(NODE_IMAGE, name, {"spec": spec, "status": status}, by="jobs-0", at=self.at + 1)
 
 
 def test_a_right_life_breaks_nothing() -> None:
-    history = HistoryBuilder()
+    history = PullHistoryBuilder()
     for name in ("one", "two"):
         history.node(name, asked=True)
         history.status(active=1)
@@ -78,21 +54,21 @@ def test_a_right_life_breaks_nothing() -> None:
 
 
 def test_as_many_nodes_as_may() -> None:
-    history = HistoryBuilder(parallelism=2)
+    history = PullHistoryBuilder(parallelism=2)
     history.node("one", asked=True)
     history.node("two", asked=True)
     assert history.breaches == []
 
 
 def test_too_many_nodes_at_once() -> None:
-    history = HistoryBuilder()
+    history = PullHistoryBuilder()
     history.node("one", "Pulling", asked=True)
     history.node("two", asked=True)
     assert history.breaches == ["has 2 nodes pull at once (one, two), 1 may"]
 
 
 def test_a_node_of_an_earlier_round_is_still_at_it() -> None:
-    history = HistoryBuilder()
+    history = PullHistoryBuilder()
     history.node("one", "Succeeded", asked=True, version=1, said=0)
     history.node("two", asked=True)
     assert history.breaches == ["has 2 nodes pull at once (one, two), 1 may"]
@@ -107,7 +83,7 @@ def test_a_node_of_an_earlier_round_is_still_at_it() -> None:
     ],
 )
 def test_a_job_that_is_over_too_early(phase: str, expected: Sequence[str]) -> None:
-    history = HistoryBuilder(parallelism=2)
+    history = PullHistoryBuilder(parallelism=2)
     history.node("one", "Succeeded", asked=True)
     history.node("two", phase, asked=bool(phase))
     history.status(**ALL_DONE)
@@ -115,7 +91,7 @@ def test_a_job_that_is_over_too_early(phase: str, expected: Sequence[str]) -> No
 
 
 def test_a_job_that_is_given_up_leaves_nodes_undone() -> None:
-    history = HistoryBuilder()
+    history = PullHistoryBuilder()
     history.status(
         desired=2, failed=2, completionTime="2026-01-01T00:00:09Z", message="job exceeds activeDeadlineSeconds"
     )
@@ -130,7 +106,7 @@ def test_a_job_that_is_given_up_leaves_nodes_undone() -> None:
     ],
 )
 def test_counts_that_do_not_add_up(status: Json, expected: str) -> None:
-    history = HistoryBuilder(parallelism=2)
+    history = PullHistoryBuilder(parallelism=2)
     for name in ("one", "two"):
         history.node(name, "Succeeded", asked=True)
     history.status(**status)
@@ -138,7 +114,7 @@ def test_counts_that_do_not_add_up(status: Json, expected: str) -> None:
 
 
 def test_what_is_over_stays() -> None:
-    history = HistoryBuilder(parallelism=2)
+    history = PullHistoryBuilder(parallelism=2)
     for name in ("one", "two"):
         history.node(name, "Succeeded", asked=True)
     history.status(**ALL_DONE)
@@ -147,7 +123,7 @@ def test_what_is_over_stays() -> None:
 
 
 def test_a_final_phase_is_final() -> None:
-    history = HistoryBuilder()
+    history = PullHistoryBuilder()
     history.node("one", "Failed", asked=True)
     history.node("one", "Succeeded", asked=True, version=1)
     history.node("one", "Pulling", asked=True, version=1)
