@@ -149,10 +149,7 @@ PULL_ROWS = [
         id="11: more than a day",
     ),
     pytest.param(
-        {
-            "completionPolicy": {"type": "Always", "activeDeadlineSeconds": 10},
-            "pullPolicy": {"timeoutSeconds": 11},
-        },
+        {"completionPolicy": {"type": "Always", "activeDeadlineSeconds": 10}, "pullPolicy": {"timeoutSeconds": 11}},
         "completionPolicy",
         "activeDeadlineSeconds must be greater than or equal to pullPolicy.timeoutSeconds",
         id="12: less than one try",

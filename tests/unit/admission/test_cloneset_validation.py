@@ -53,9 +53,7 @@ SPEC_ROWS = [
     ),
     pytest.param(
         {"selector": {"matchLabels": {"app": "b"}}},
-        [
-            'spec.template.metadata.labels: Invalid value: {"app":"a"}: `selector` does not match template `labels`',
-        ],
+        ['spec.template.metadata.labels: Invalid value: {"app":"a"}: `selector` does not match template `labels`'],
         id="selector does not match",
     ),
     pytest.param(

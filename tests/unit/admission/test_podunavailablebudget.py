@@ -203,8 +203,7 @@ def test_fields_become_annotations() -> None:
 
 
 @pytest.mark.parametrize(
-    "spec",
-    [{}, {"protectOperations": ["EVICT"]}, {"protectTotalReplicas": 3}, {"ignoredPodSelector": SELECTOR}],
+    "spec", [{}, {"protectOperations": ["EVICT"]}, {"protectTotalReplicas": 3}, {"ignoredPodSelector": SELECTOR}]
 )
 def test_what_is_read_and_written_as_v1alpha1_stays(spec: Json) -> None:
     before = good(**spec)

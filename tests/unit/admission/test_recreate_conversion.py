@@ -53,11 +53,7 @@ def test_fields_become_annotations():
 def test_annotations_become_fields_and_are_not_kept():
     alpha = annotated(since=TIME, sync=msgspec.json.encode(SNAPSHOT).decode(), own="x")
     beta = convert(alpha, V1BETA1)
-    assert beta["status"] == {
-        "phase": "Recreating",
-        "containerStatusSnapshot": SNAPSHOT,
-        "conditions": [CONDITION],
-    }
+    assert beta["status"] == {"phase": "Recreating", "containerStatusSnapshot": SNAPSHOT, "conditions": [CONDITION]}
     assert beta["metadata"]["annotations"] == {"example.com/own": "x"}
     assert alpha["metadata"]["annotations"][SINCE] == TIME  # the given document is left alone
 

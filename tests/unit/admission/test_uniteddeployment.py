@@ -109,10 +109,7 @@ FAULTS = [
     (
         united(
             kind="advancedStatefulSetTemplate",
-            topology={
-                "subsets": [A],
-                "scheduleStrategy": ADAPTIVE | {"adaptive": {"reserveUnschedulablePods": True}},
-            },
+            topology={"subsets": [A], "scheduleStrategy": ADAPTIVE | {"adaptive": {"reserveUnschedulablePods": True}}},
         ),
         ["spec.topology.scheduleStrategy"],
     ),

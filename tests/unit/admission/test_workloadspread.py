@@ -75,11 +75,7 @@ FAULTS = [
     ("two subsets, at most", spread(1, None, **adaptive(295)), []),
     ("two subsets, too long", spread(1, None, **adaptive(296)), [SECONDS]),
     ("negative seconds", spread(1, None, **adaptive(-1)), [SECONDS]),
-    (
-        "an unreadable filter",
-        spread(None, targetFilter=UNREADABLE),
-        ["spec.targetFilter"],
-    ),
+    ("an unreadable filter", spread(None, targetFilter=UNREADABLE), ["spec.targetFilter"]),
     ("an empty filter", spread(None, targetFilter={}), []),
 ]
 

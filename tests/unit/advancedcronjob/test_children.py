@@ -148,10 +148,7 @@ def test_what_is_said_while_it_runs():
     world = World()
     world.until("10:01:10")
     running = f"1 running: a-{unix('10:01')}, the latest was due at 2026-03-04T10:01:00Z"
-    assert [reason.message for reason in world.last.reasons] == [
-        "the next run is due at 2026-03-04T10:02:00Z",
-        running,
-    ]
+    assert [reason.message for reason in world.last.reasons] == ["the next run is due at 2026-03-04T10:02:00Z", running]
     assert world.last.reasons[1].objects == (f"a-{unix('10:01')}",)
 
 

@@ -191,12 +191,7 @@ def test_a_servers_question_and_the_answer_for_it() -> None:
     assert (asked.server, asked.user_key, asked.token) == (server.public, "U1", "t")
     assert "t" not in repr(asked).replace(server.public, "").replace("Question(server=", "")
     answer = callout.allow(
-        asked,
-        issuer,
-        name="node/n1",
-        permissions=node_permissions("n1"),
-        now=NOW,
-        lasting=timedelta(hours=1),
+        asked, issuer, name="node/n1", permissions=node_permissions("n1"), now=NOW, lasting=timedelta(hours=1)
     )
     claims = msgspec.json.decode(verified(answer.decode(), issuer.public))
     assert (claims["aud"], claims["sub"]) == (server.public, "U1")

@@ -158,14 +158,7 @@ SCHEDULING: list[Row] = [
 ]
 STARTING: list[Row] = [
     ("creating", pod(CREATING, phase="Pending"), around(), "Starting", "container app is being created", False),
-    (
-        "not begun",
-        pod(phase="Pending"),
-        around(),
-        "Starting",
-        "the kubelet of node n1 has not started it yet",
-        False,
-    ),
+    ("not begun", pod(phase="Pending"), around(), "Starting", "the kubelet of node n1 has not started it yet", False),
     (
         "pulling",
         pod(CREATING, phase="Pending"),

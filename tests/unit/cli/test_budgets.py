@@ -81,10 +81,7 @@ async def test_explain_looks_at_the_pods_that_name_it() -> None:
             id="a budget that is gone",
         ),
         pytest.param(
-            {},
-            {},
-            [f"{PROTECTS}; it may be disrupted now: 1 more may become unavailable"],
-            id="some is left",
+            {}, {}, [f"{PROTECTS}; it may be disrupted now: 1 more may become unavailable"], id="some is left"
         ),
         pytest.param(
             {},

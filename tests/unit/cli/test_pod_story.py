@@ -77,11 +77,7 @@ TURN = Why(reasons=(Reason(State.WAITING, "WaitingForMaxUnavailable", "maxUnavai
             id="under way",
         ),
         pytest.param(
-            pod("log"),
-            [],
-            {},
-            "injected; it does not exist any more, so its sidecars stay as they are",
-            id="gone",
+            pod("log"), [], {}, "injected; it does not exist any more, so its sidecars stay as they are", id="gone"
         ),
         pytest.param(
             pod("log", hash_="old", plain="other"),

@@ -26,10 +26,7 @@ def test_a_node_image_shows_only_the_round_that_counts():
     tags = [build.tag("J", version=1), build.tag(name="2")]
     entries = [build.entry("Succeeded", version=0), build.entry("Failed", name="2", message="boom")]
     face = node_image(msgspec.json.encode(build.node_image("n1", tags, entries)))
-    assert [tuple(row) for row in face.rows] == [
-        ("nginx:1.25", "-", "ns/J", ""),
-        ("nginx:2", "Failed", "-", "boom"),
-    ]
+    assert [tuple(row) for row in face.rows] == [("nginx:1.25", "-", "ns/J", ""), ("nginx:2", "Failed", "-", "boom")]
     assert face.headline == "the node's agent has not reported yet"
 
 

@@ -43,11 +43,7 @@ def running(name: str, owner: Json, image: str = "nginx:2", **labels: str) -> Js
         POD,
         named(name, owner, app="web", **labels),
         spec={"nodeName": "n1", "containers": [{"name": "main", "image": image}]},
-        status={
-            "phase": "Running",
-            "conditions": [{"type": "Ready", "status": "True"}],
-            "containerStatuses": [status],
-        },
+        status={"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": [status]},
     )
 
 

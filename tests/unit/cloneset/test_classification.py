@@ -48,11 +48,7 @@ def test_pods_that_are_over_or_not_ours() -> None:
     orphan.metadata.owner_references[0] = msgspec.structs.replace(orphan.metadata.owner_references[0], controller=False)
     loose = pod("loose", labels={"app": "other"})
     loose.metadata.owner_references.clear()
-    over = [
-        pod("done", phase="Succeeded"),
-        pod("failed", phase="Failed"),
-        pod("going", deleting=True),
-    ]
+    over = [pod("done", phase="Succeeded"), pod("failed", phase="Failed"), pod("going", deleting=True)]
     theirs = pod("theirs")
     theirs.metadata.owner_references[0] = msgspec.structs.replace(theirs.metadata.owner_references[0], uid="other")
     found = classified([*over, stray, orphan, loose, theirs, pod("a"), pod("b", ready=False)])

@@ -125,13 +125,7 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
         "held: sample-o2 prepared for an update that partition now excludes",
         names("o2"),
     ),
-    (
-        "complete",
-        lambda: planned(cloneset(), "3n"),
-        "Complete",
-        "done: 3 of 3 pods updated, all available",
-        (),
-    ),
+    ("complete", lambda: planned(cloneset(), "3n"), "Complete", "done: 3 of 3 pods updated, all available", ()),
     (
         "not available yet",
         lambda: planned(cloneset(), "2n 1n!"),

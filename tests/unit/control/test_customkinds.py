@@ -22,10 +22,7 @@ SERVED = [
     {"name": "gamesets", "kind": "GameSet", "namespaced": True},
     {"name": "arenas", "kind": "Arena", "namespaced": False},
 ]
-OBJECT = {
-    "metadata": metadata("g", "n", uid="1", version=1),
-    "spec": {"replicas": 2**40},
-}
+OBJECT = {"metadata": metadata("g", "n", uid="1", version=1), "spec": {"replicas": 2**40}}
 
 
 GAME_SETS = Resource("games.io", "v1", "gamesets", "GameSet")

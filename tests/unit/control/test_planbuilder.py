@@ -77,10 +77,7 @@ def test_a_draft_becomes_a_plan() -> None:
     builder.numbers |= {"b": 2}
     builder.deadlines.until(NOW)
     plan = builder.plan(numbers={"a": 1, "b": 0}, settled=True)
-    assert plan.stages == (
-        Stage(chains=((delete,),), stop_on_failure=False),
-        Stage(chains=((delete,),), slow_start=2),
-    )
+    assert plan.stages == (Stage(chains=((delete,),), stop_on_failure=False), Stage(chains=((delete,),), slow_start=2))
     assert plan.reasons == (Reason(State.WAITING, "Waiting", "for it", tuple("abcde")),)
     assert (plan.numbers, plan.wake_at, plan.settled, plan.status) == ({"a": 1, "b": 2}, NOW, True, None)
 
@@ -164,12 +161,7 @@ def test_a_status_patch_always_holds_the_counts_that_are_asked_for() -> None:
     before, after = Counts(desired=2, message="x"), Counts(desired=2, failed=1)
     patch = status_patch(POD, META, before, after)
     assert patch == patch_of(
-        POD,
-        META,
-        Intent.STATUS,
-        "status",
-        body={"status": {"failed": 1, "message": None}},
-        subresource="status",
+        POD, META, Intent.STATUS, "status", body={"status": {"failed": 1, "message": None}}, subresource="status"
     )
     patch = status_patch(POD, META, Counts(), Counts(message="x"), "desired", "failed")
     assert patch is not None

@@ -163,8 +163,7 @@ def test_kinds_of_numbers():
 
 
 @pytest.mark.parametrize(
-    ("kind", "version"),
-    in_all_versions("BroadcastJob", "DaemonSet", "EphemeralJob", "PodProbeMarker", "StatefulSet"),
+    ("kind", "version"), in_all_versions("BroadcastJob", "DaemonSet", "EphemeralJob", "PodProbeMarker", "StatefulSet")
 )
 def test_admission_judges_values_and_fills_in_defaults(kind: str, version: str):
     assert restricted(fields(kind, version)) == []

@@ -147,10 +147,7 @@ FAULTS: dict[str, tuple[Facts, list[str]]] = {
         ),
         ["CertificateEnds"],
     ),
-    "a lease that nobody renews": (
-        well(leases=with_leases(lease("jobs", version="1", ago=60))),
-        ["LeaseExpired"],
-    ),
+    "a lease that nobody renews": (well(leases=with_leases(lease("jobs", version="1", ago=60))), ["LeaseExpired"]),
     "a lease that nobody holds": (well(leases=with_leases(lease("jobs", holder=""))), ["ShardWithoutHolder"]),
     "a holder on another bus": (well(leases=with_leases(lease("jobs", holder="stranger-1"))), ["HolderNotHeard"]),
     "a dead member": (

@@ -124,8 +124,7 @@ def test_what_stops_while_the_webhook_is_away_is_said(budget: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("checks", "said"),
-    [(False, "answers all of them"), (True, "answers only the apiserver"), (None, "answered")],
+    ("checks", "said"), [(False, "answers all of them"), (True, "answers only the apiserver"), (None, "answered")]
 )
 def test_whether_the_webhook_can_tell_who_asks_is_said(checks: bool | None, said: str) -> None:
     facts = well(heartbeats=instead(heard("webhook", checks_callers=checks)))

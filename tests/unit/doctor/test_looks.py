@@ -52,11 +52,7 @@ def test_a_check_that_was_made_once_only_is_not_believed() -> None:
 
 @pytest.mark.parametrize(
     ("findings", "code"),
-    [
-        ((), WELL),
-        ((finding("A", severity=WARNING),), WARNED),
-        ((finding("A", severity=WARNING), finding("B")), UNWELL),
-    ],
+    [((), WELL), ((finding("A", severity=WARNING),), WARNED), ((finding("A", severity=WARNING), finding("B")), UNWELL)],
 )
 def test_exit_codes(findings: tuple[Finding, ...], code: int) -> None:
     assert exit_code([outcome(), outcome(*findings)]) == code

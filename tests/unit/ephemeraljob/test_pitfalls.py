@@ -249,10 +249,7 @@ def test_a_condition_keeps_its_times_until_it_says_something_else():
         pytest.param(World(pods=0), "", {"MatchedEmpty": "job match no pods"}, id="no pods"),
         pytest.param(World(pods=1), DONE, {"JobSucceeded": "job success to run all tasks"}, id="succeeded"),
         pytest.param(
-            World(pods=1),
-            BROKEN,
-            {"JobFailed": "EphemeralJob ns/j failed to create ephemeral container"},
-            id="failed",
+            World(pods=1), BROKEN, {"JobFailed": "EphemeralJob ns/j failed to create ephemeral container"}, id="failed"
         ),
         pytest.param(
             World(pods=1, activeDeadlineSeconds=0),

@@ -191,10 +191,7 @@ IMAGE = "image busybox of container dbg cannot be pulled (ErrImagePull): not fou
                 "WaitingForParallelism: waiting: parallelism is 2, 1 pod to go: p3",
             ],
         ),
-        (
-            held_back,
-            ["WaitingForParallelism: held: parallelism is 0, 7 pods to go: p1, p2, p3, p4, p5 and 2 more"],
-        ),
+        (held_back, ["WaitingForParallelism: held: parallelism is 0, 7 pods to go: p1, p2, p3, p4, p5 and 2 more"]),
         (paused, ["PausedByUser: held: paused by spec.paused: 2 pods to go: p1, p2"]),
         (
             paused_late,
@@ -211,17 +208,8 @@ IMAGE = "image busybox of container dbg cannot be pulled (ErrImagePull): not fou
                 f"Conflicts: note: 2 pods left alone: p1, p2; {FOREIGN}",
             ],
         ),
-        (
-            no_image,
-            ["Running: waiting: 2 pods at work: p1, p2", f"WaitingForContainers: stuck: p1, p2: {IMAGE}"],
-        ),
-        (
-            no_config,
-            [
-                "Running: waiting: 1 pod at work: p1",
-                f"WaitingForContainers: stuck: p1: {CONFIG}",
-            ],
-        ),
+        (no_image, ["Running: waiting: 2 pods at work: p1, p2", f"WaitingForContainers: stuck: p1, p2: {IMAGE}"]),
+        (no_config, ["Running: waiting: 1 pod at work: p1", f"WaitingForContainers: stuck: p1: {CONFIG}"]),
         (on_its_way, ["Running: waiting: 1 pod at work: p1"]),
         (
             unscheduled,
@@ -245,12 +233,7 @@ IMAGE = "image busybox of container dbg cannot be pulled (ErrImagePull): not fou
                 "BelowReplicas: waiting: 3 pods done, and no more match; replicas is 4; without a deadline, it stays",
             ],
         ),
-        (
-            below_replicas,
-            [
-                f"BelowReplicas: waiting: 1 pod done, and no more match; replicas is 3; {UNTIL}",
-            ],
-        ),
+        (below_replicas, [f"BelowReplicas: waiting: 1 pod done, and no more match; replicas is 3; {UNTIL}"]),
         (succeeded, ["Completed: done: completed: 2 of 2 pods succeeded, 0 failed; is deleted 60 s after its end"]),
         (
             all_failed,
@@ -259,19 +242,9 @@ IMAGE = "image busybox of container dbg cannot be pulled (ErrImagePull): not fou
                 "FailedPods: stuck: p1: container dbg ended with exit code 1",
             ],
         ),
-        (
-            too_late,
-            [
-                f"DeadlineExceeded: stuck: ended at its deadline: 0 of 2 pods succeeded, 0 failed; {DELETED}",
-            ],
-        ),
+        (too_late, [f"DeadlineExceeded: stuck: ended at its deadline: 0 of 2 pods succeeded, 0 failed; {DELETED}"]),
         (let_go, [f"Terminating: progressing: {GOING}"]),
-        (
-            leaving,
-            [
-                f"Terminating: progressing: {GOING}; held by mine, yours",
-            ],
-        ),
+        (leaving, [f"Terminating: progressing: {GOING}; held by mine, yours"]),
         (empty, ["InvalidSpec: stuck: the template has no ephemeral containers: there is nothing to inject"]),
     ],
     ids=lambda one: one.__name__ if callable(one) else "",

@@ -78,11 +78,7 @@ def test_kinds_without_actions():
             {"updateStrategy": {"rollingUpdate": {"partition": 0}}},
         ),
         (found("DaemonSet"), "pause", {"updateStrategy": {"rollingUpdate": {"paused": True}}}),
-        (
-            found("SidecarSet", updateStrategy={"partition": "50%"}),
-            "promote",
-            {"updateStrategy": {"partition": 0}},
-        ),
+        (found("SidecarSet", updateStrategy={"partition": "50%"}), "promote", {"updateStrategy": {"partition": 0}}),
         (
             found("UnitedDeployment", updateStrategy={"manualUpdate": {"partitions": {"a": 2, "b": 1}}}),
             "promote",

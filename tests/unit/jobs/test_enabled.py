@@ -34,12 +34,7 @@ def running(kinds: str = "", gates: str = "") -> set[str]:
         pytest.param("CloneSet", "DaemonWatchingPod=false", set(), id="another kind, and they do not"),
         pytest.param("NodeImage", "DaemonWatchingPod=false", IMAGES | JOBS, id="they tell of images"),
         pytest.param("CloneSet", AHEAD, IMAGES | JOBS, id="pulled ahead for CloneSets"),
-        pytest.param(
-            "SidecarSet",
-            AHEAD,
-            {REPORTS.name},
-            id="there is nobody to pull ahead for",
-        ),
+        pytest.param("SidecarSet", AHEAD, {REPORTS.name}, id="there is nobody to pull ahead for"),
     ],
 )
 def test_what_runs(kinds: str, gates: str, on: set[str]) -> None:

@@ -127,9 +127,7 @@ OTHERS = [
         readiness.plan(readiness.PodSnapshot(gated.pod()), START), {"patch Pod/status: refresh"}, id="first readiness"
     ),
     pytest.param(
-        broadcast.planned(broadcast.job()).plan,
-        {"create Pod: create", "patch Pod/status: refresh"},
-        id="pods of a job",
+        broadcast.planned(broadcast.job()).plan, {"create Pod: create", "patch Pod/status: refresh"}, id="pods of a job"
     ),
     pytest.param(ephemeral.World(replicas=1).plan(), {"patch Pod/ephemeralcontainers: inject"}, id="injected"),
 ]

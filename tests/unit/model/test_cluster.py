@@ -36,13 +36,7 @@ def pod(name: str = "web", *, node: str = "n1", ready: bool = True, spec: Json |
         conditions=conditions({"ContainersReady": ready, "Ready": ready}),
         statuses=[
             container_status(
-                "main",
-                "docker.io/library/nginx:1",
-                "id-1",
-                containerID="c-1",
-                ready=ready,
-                restartCount=0,
-                state=OLD,
+                "main", "docker.io/library/nginx:1", "id-1", containerID="c-1", ready=ready, restartCount=0, state=OLD
             )
         ],
     )

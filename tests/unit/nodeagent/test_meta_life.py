@@ -29,10 +29,7 @@ def pod(scene: Scene, uid: str = "p", *, label: str = "v1", ready: str = "True",
         Pod(
             metadata=ObjectMeta(name=uid, namespace="ns", uid=uid, labels={"conf": label}, annotations=annotations),
             spec=PodSpec(node_name="node-1", containers=[Container(name="app", image="i", env=env)]),
-            status=PodStatus(
-                conditions=[Condition(type=IN_PLACE_READY, status=ready)],
-                container_statuses=[status],
-            ),
+            status=PodStatus(conditions=[Condition(type=IN_PLACE_READY, status=ready)], container_statuses=[status]),
         ),
     )
 

@@ -175,10 +175,7 @@ FAILS = {
     "nothing": ("exit 0", "cannot be read"),
     "no JSON": ("echo geheim", "cannot be read"),
     "other kind": (printing(answer("geheim", kind="Pod")), "not a CredentialProviderResponse"),
-    "other version": (
-        printing(answer("geheim", apiVersion="v2")),
-        "not a CredentialProviderResponse",
-    ),
+    "other version": (printing(answer("geheim", apiVersion="v2")), "not a CredentialProviderResponse"),
     "cache key": (printing(answer("geheim", cacheKeyType="geheim")), "cacheKeyType"),
     "duration": (printing(answer("geheim", cacheDuration="geheim")), "cacheDuration"),
     "types": (printing(answer(auth={"geheim": {"username": 1}})), "cannot be read"),

@@ -91,10 +91,7 @@ async def test_why_it_cannot_be_done_in_place() -> None:
 
 @pytest.mark.parametrize(
     ("new", "expected"),
-    [
-        pytest.param(node("node4"), ["node4"], id="fits"),
-        pytest.param(node("node4", "dedicated"), [], id="tainted"),
-    ],
+    [pytest.param(node("node4"), ["node4"], id="fits"), pytest.param(node("node4", "dedicated"), [], id="tainted")],
 )
 async def test_nodes_without_a_pod(new: Json, expected: list[str]) -> None:
     story = await story_of("DaemonSet", stored(), stored(paused=False), world(*NODES, new))

@@ -112,10 +112,7 @@ async def test_a_shard_that_is_lost_meanwhile(replica: Replica):
     [
         pytest.param(REPORT, Sender("m", "ns", "r"), "the request is for node n", id="another node"),
         pytest.param(
-            msgspec.structs.replace(REPORT, uid="other"),
-            HERE,
-            "there is no object with uid other",
-            id="another uid",
+            msgspec.structs.replace(REPORT, uid="other"), HERE, "there is no object with uid other", id="another uid"
         ),
         pytest.param(REPORT, Sender("n", "ns", "x"), "there is no object with uid uid-r", id="no request"),
         pytest.param(

@@ -304,8 +304,7 @@ def test_20_an_agent_that_died_is_waited_for():
 
 
 @pytest.mark.parametrize(
-    ("policy", "side"),
-    [pytest.param("Fail", "Pending", id="21"), pytest.param("Ignore", "Succeeded", id="22")],
+    ("policy", "side"), [pytest.param("Fail", "Pending", id="21"), pytest.param("Ignore", "Succeeded", id="22")]
 )
 def test_21_22_the_stop_fails(policy: str, side: str):
     world = taken_up("app", "side", strategy={"failurePolicy": policy})

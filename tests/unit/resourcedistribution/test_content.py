@@ -107,7 +107,4 @@ def test_the_patch_that_makes_a_secret_equal(
 def test_the_patch_that_makes_a_config_map_equal() -> None:
     source = {"kind": "ConfigMap", "data": {"k": "c2Vj\ncmV0"}, "binaryData": {"b": "c2Vj\ncmV0"}}
     copy = held("ConfigMap", data={"x": "y"}, binaryData={"c": VALUE})
-    assert differs(source, copy) == {
-        "data": {"k": "c2Vj\ncmV0", "x": None},
-        "binaryData": {"b": VALUE, "c": None},
-    }
+    assert differs(source, copy) == {"data": {"k": "c2Vj\ncmV0", "x": None}, "binaryData": {"b": VALUE, "c": None}}

@@ -113,12 +113,7 @@ def told(history: BroadcastHistoryBuilder) -> list[str]:
             ["makes a pod for 'n1', which does not take it"],
             id="where there is no room",
         ),
-        pytest.param(
-            {"parallelism": "50%"},
-            three,
-            ["makes a pod, the 3th at work, 2 may be"],
-            id="too many at once",
-        ),
+        pytest.param({"parallelism": "50%"}, three, ["makes a pod, the 3th at work, 2 may be"], id="too many at once"),
         pytest.param(
             {"parallelism": 2},
             lambda history: (history.pod("n1-a"), history.pod("n2-a"), history.ends("n1-a"), history.pod("n3-a")),

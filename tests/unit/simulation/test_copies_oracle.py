@@ -53,14 +53,8 @@ def theirs(history: CopyHistoryBuilder, owner: Json | None = None) -> None:
 BROKEN: dict[str, tuple[Story, str]] = {
     "somebody's is overwritten": (lambda t: (theirs(t), t.copy()), "touches an object that no"),
     "somebody's is deleted": (lambda t: (theirs(t), t.wish(), t.drop()), "touches an object that no"),
-    "one that is not controlled by it": (
-        lambda t: (theirs(t, CONTROL), t.copy()),
-        "touches an object that no",
-    ),
-    "another one's is overwritten": (
-        lambda t: (theirs(t, OURS | {"uid": "q"}), t.copy()),
-        "touches an object that no",
-    ),
+    "one that is not controlled by it": (lambda t: (theirs(t, CONTROL), t.copy()), "touches an object that no"),
+    "another one's is overwritten": (lambda t: (theirs(t, OURS | {"uid": "q"}), t.copy()), "touches an object that no"),
     "another value": (lambda t: t.copy("two"), "writes something else"),
     "an old value": (
         lambda t: (t.copy(), t.wish(value="two", allNamespaces=True), t.copy("one")),
@@ -115,11 +109,7 @@ SOUND: dict[str, Story] = {
     "deleted by somebody": lambda t: (t.copy(), t.drop(by="user")),
     "somebody's is somebody's": lambda t: (theirs(t), t.copy("other", by="user", owner=None), t.drop(by="user")),
     "what bears another name": lambda t: (t.lease(), t.put(CONFIG_MAP, "other", {"data": {}})),
-    "collected with its owner": lambda t: (
-        t.copy(),
-        t.remove(RESOURCE_DISTRIBUTION, "r", by="user"),
-        t.drop(by="gc"),
-    ),
+    "collected with its owner": lambda t: (t.copy(), t.remove(RESOURCE_DISTRIBUTION, "r", by="user"), t.drop(by="gc")),
 }
 
 

@@ -151,10 +151,7 @@ def both(history: CronHistoryBuilder) -> None:
             id="started though paused",
         ),
         pytest.param(
-            {"concurrencyPolicy": "Forbid"},
-            both,
-            ["starts a run beside web-1767225660"],
-            id="beside another",
+            {"concurrencyPolicy": "Forbid"}, both, ["starts a run beside web-1767225660"], id="beside another"
         ),
         pytest.param(
             {"concurrencyPolicy": "Forbid"},

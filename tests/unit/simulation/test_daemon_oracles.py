@@ -189,10 +189,7 @@ def test_what_breaks_a_rule_is_found(settings: Json, story: Story, text: str) ->
 
 
 INNOCENT: dict[str, tuple[Json, Story]] = {
-    "one after the other": (
-        ONE,
-        lambda t: (newer(t), *((t.gone(f"n{n}-a"), t.pods(f"n{n}-b")) for n in (3, 2, 1))),
-    ),
+    "one after the other": (ONE, lambda t: (newer(t), *((t.gone(f"n{n}-a"), t.pods(f"n{n}-b")) for n in (3, 2, 1)))),
     "for a node that was tainted a moment ago": (
         ONE,
         lambda t: (t.gone("n3-a", by="user"), t.node("n3", "NoSchedule"), t.pod("n3-a2", after=0.02, ready=False)),
@@ -201,10 +198,7 @@ INNOCENT: dict[str, tuple[Json, Story]] = {
         ONE,
         lambda t: (t.node("n3", "NoExecute"), t.node("n2", pool="db"), t.delete("n3-a"), t.delete("n2-a")),
     ),
-    "for a node that is gone": (
-        ONE,
-        lambda t: (t.remove(NODE, "n3", by="user"), t.delete("n3-a")),
-    ),
+    "for a node that is gone": (ONE, lambda t: (t.remove(NODE, "n3", by="user"), t.delete("n3-a"))),
     "broken ones are replaced at once": (
         ONE,
         lambda t: (*(not_ready(t, name) for name in ("n2-a", "n3-a")), newer(t), t.delete("n2-a"), t.delete("n3-a")),
@@ -217,10 +211,7 @@ INNOCENT: dict[str, tuple[Json, Story]] = {
         ONE,
         lambda t: (t.node("n1", "NoSchedule"), t.gone("n1-a", by="user"), taken(t, "n3-a")),
     ),
-    "one of two on a node": (
-        ONE,
-        lambda t: (t.pod("n1-a2", by="user"), t.delete("n1-a2")),
-    ),
+    "one of two on a node": (ONE, lambda t: (t.pod("n1-a2", by="user"), t.delete("n1-a2"))),
     "in place, one after the other": (
         IN_PLACE,
         lambda t: (
@@ -235,14 +226,8 @@ INNOCENT: dict[str, tuple[Json, Story]] = {
             t.pod("n3-a", gate="False", ready=False, revision="web-c", image="three", runs="one"),
         ),
     ),
-    "as the hook asks": (
-        ONE,
-        lambda t: (newer(t), t.pod("n3-a", state="PreparingDelete"), t.delete("n3-a")),
-    ),
-    "up to the partition": (
-        {"partition": 1, "maxUnavailable": 3},
-        lambda t: taken(t, "n3-a", "n2-a"),
-    ),
+    "as the hook asks": (ONE, lambda t: (newer(t), t.pod("n3-a", state="PreparingDelete"), t.delete("n3-a"))),
+    "up to the partition": ({"partition": 1, "maxUnavailable": 3}, lambda t: taken(t, "n3-a", "n2-a")),
     "where it is chosen": (CANARY, lambda t: (t.node("n3", ring="canary"), taken(t, "n3-a"))),
     "where it was chosen a moment ago": (
         CANARY,

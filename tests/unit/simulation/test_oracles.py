@@ -80,10 +80,7 @@ BROKEN: dict[str, tuple[dict[str, Any], Story, str]] = {
     ),
     "unready by gates that were closed long ago": (
         {},
-        lambda t: (
-            t.pod("a", gate="False", ready=False),
-            t.pod("b", ready=False, containers=True, by="kubelet"),
-        ),
+        lambda t: (t.pod("a", gate="False", ready=False), t.pod("b", ready=False, containers=True, by="kubelet")),
         "1 are Ready, 2 must be",
     ),
     "spent when its gate was open, and it was not Ready": (
@@ -202,19 +199,10 @@ BROKEN: dict[str, tuple[dict[str, Any], Story, str]] = {
     "a living pod's claim": ({}, lambda t: (t.claim("a"), t.remove(CLAIM, "data-a"))[0], "the claim of a living pod"),
     "a waiting claim": (
         {"top": KEEP},
-        lambda t: (
-            t.claim("a"),
-            t.delete("a", by="user"),
-            t.remove(POD, "a", by="kubelet"),
-            t.remove(CLAIM, "data-a"),
-        ),
+        lambda t: (t.claim("a"), t.delete("a", by="user"), t.remove(POD, "a", by="kubelet"), t.remove(CLAIM, "data-a")),
         "waits for a pod to use it again",
     ),
-    "without the lease": (
-        {},
-        lambda t: (t.lease("cloneset-1-1"), t.delete("a")),
-        "while cloneset-1-1 holds shard 0",
-    ),
+    "without the lease": ({}, lambda t: (t.lease("cloneset-1-1"), t.delete("a")), "while cloneset-1-1 holds shard 0"),
     "done, undone and done again": (
         {},
         lambda t: (t.pod("a", labels={"x": "1"}), t.pod("a"), t.pod("a", labels={"x": "1"})),
@@ -235,10 +223,7 @@ def test_what_breaks_a_rule_is_found(settings: dict[str, Any], story: Story, tex
 INNOCENT: dict[str, tuple[dict[str, Any], Story]] = {
     "containers that fail are nobody's doing": (
         {},
-        lambda t: (
-            t.pod("a", gate="False", ready=False),
-            t.pod("b", ready=False, containers=False, by="kubelet"),
-        ),
+        lambda t: (t.pod("a", gate="False", ready=False), t.pod("b", ready=False, containers=False, by="kubelet")),
     ),
     "spent when it was Ready again": (
         {},
@@ -260,10 +245,7 @@ INNOCENT: dict[str, tuple[dict[str, Any], Story]] = {
         {"replicas": 4},
         lambda t: (t.end(), t.pod("d", state="PreparingNormal", ready=False, after=0.01)),
     ),
-    "a failed pod does not count": (
-        {},
-        lambda t: (t.pod("a", by="kubelet", phase="Failed", ready=False), t.pods("d")),
-    ),
+    "a failed pod does not count": ({}, lambda t: (t.pod("a", by="kubelet", phase="Failed", ready=False), t.pods("d"))),
     "a stray is let go": (
         {},
         lambda t: (t.pod("a", by="user", labels={"app": "mine"}), t.pod("a", labels={"app": "mine"}, owners=[])),
@@ -272,10 +254,7 @@ INNOCENT: dict[str, tuple[dict[str, Any], Story]] = {
         {"replicas": 4},
         lambda t: (t.pod("x", by="user", owners=[OWNER | {"controller": False}]), t.pod("x")),
     ),
-    "the hook let go": (
-        {"top": HOOKS},
-        lambda t: (t.pod("a", by="user", labels={"hold": "no"}), t.delete("a")),
-    ),
+    "the hook let go": ({"top": HOOKS}, lambda t: (t.pod("a", by="user", labels={"hold": "no"}), t.delete("a"))),
     "a claim of a pod that a user deleted a moment before": (
         {"top": KEEP},
         lambda t: (t.claim("a"), t.delete("a", by="user"), t.remove(CLAIM, "data-a", after=0.02))[0],

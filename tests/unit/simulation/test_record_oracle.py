@@ -46,10 +46,7 @@ BROKEN: dict[str, tuple[Story, str]] = {
     "a wanted record dropped": (lambda t: t.record("web-0"), "drops the record of web-1, which web wants"),
     "dropped long before the set goes": (lambda t: (t.record(), t.end()), "drops the record of web-0"),
     "deleted though it is asked for": (lambda t: t.discard(), "deletes it"),
-    "deleted long after it was asked for again": (
-        lambda t: (t.asks(False), t.asks(True), t.discard()),
-        "deletes it",
-    ),
+    "deleted long after it was asked for again": (lambda t: (t.asks(False), t.asks(True), t.discard()), "deletes it"),
     "somebody's own deleted": (
         lambda t: (t.record("web-0", "web-1", owned=False), t.asks(False), t.discard()),
         "deletes it",
@@ -79,11 +76,7 @@ INNOCENT: dict[str, Story] = {
         t.record(after=0.02),
     ),
     "deleted when it is no longer asked for": lambda t: (t.asks(False), t.discard()),
-    "deleted when it was asked for again a moment ago": lambda t: (
-        t.asks(False),
-        t.asks(True),
-        t.discard(after=0.02),
-    ),
+    "deleted when it was asked for again a moment ago": lambda t: (t.asks(False), t.asks(True), t.discard(after=0.02)),
     "deleted by its user": lambda t: t.discard(by="user"),
 }
 CLEAN: Json = {"spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "updateStrategy": {}}}

@@ -46,11 +46,7 @@ def fail(history: SetHistoryBuilder, name: str) -> None:
 
 BROKEN: dict[str, tuple[Json, Story, str]] = {
     "an unwanted ordinal": ({}, lambda t: t.pods("web-3"), "makes web-3, which is not wanted"),
-    "a reserved ordinal": (
-        {},
-        lambda t: (t.spec(replicas=2), t.pods("web-5"))[0],
-        "makes web-5, which is not wanted",
-    ),
+    "a reserved ordinal": ({}, lambda t: (t.spec(replicas=2), t.pods("web-5"))[0], "makes web-5, which is not wanted"),
     "another pod's name": (
         {"replicas": 4},
         lambda t: t.pods("web-3", labels={POD_NAME_LABEL: "web-1"}),
@@ -118,11 +114,7 @@ BROKEN: dict[str, tuple[Json, Story, str]] = {
         lambda t: (t.spec(replicas=2), t.delete("web-0"), t.delete("web-1")),
         "0 are left, 1 must be",
     ),
-    "deleted while paused": (
-        {**PARALLEL, "paused": True},
-        lambda t: t.delete("web-2"),
-        "2 are left, 3 must be",
-    ),
+    "deleted while paused": ({**PARALLEL, "paused": True}, lambda t: t.delete("web-2"), "2 are left, 3 must be"),
     "past the partition": (
         {**PARALLEL, "partition": 2},
         lambda t: update(t, "web-2", "web-1"),
@@ -211,10 +203,7 @@ INNOCENT: dict[str, tuple[Json, Story]] = {
     ),
     "scaled in one after the other": (
         {},
-        lambda t: (
-            *(t.spec(replicas=1), t.delete("web-2"), t.remove(POD, "web-2", by="kubelet")),
-            t.delete("web-1"),
-        ),
+        lambda t: (*(t.spec(replicas=1), t.delete("web-2"), t.remove(POD, "web-2", by="kubelet")), t.delete("web-1")),
     ),
     "scaled in at once": (PARALLEL, lambda t: (t.spec(replicas=0), t.delete("web-1"), t.delete("web-2"))),
     "updated from above": (RECREATE, lambda t: update(t, "web-2", "web-1", "web-0")),
@@ -266,10 +255,7 @@ INNOCENT: dict[str, tuple[Json, Story]] = {
         {**SCALED},
         lambda t: (t.claim_of("web-2", "set"), t.spec(replicas=2), t.claim_of("web-2", "pod"), t.delete("web-2")),
     ),
-    "a pod goes for its update": (
-        {**SCALED, **RECREATE},
-        lambda t: (t.claim_of("web-2", "set"), update(t, "web-2")),
-    ),
+    "a pod goes for its update": ({**SCALED, **RECREATE}, lambda t: (t.claim_of("web-2", "set"), update(t, "web-2"))),
 }
 
 

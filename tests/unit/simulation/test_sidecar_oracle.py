@@ -60,15 +60,12 @@ class SidecarHistoryBuilder(HistoryBuilder):
         injected = [{"name": "IS_INJECTED", "value": "true"}]
         annotations = {INJECTED: "other,side", HASH: change.get("records", '{"other": "h", "side": "h"}')}
         body: Json = {
-            "metadata": {
-                "labels": {"app": "web", **change.get("labels", {})},
-                "annotations": annotations,
-            },
+            "metadata": {"labels": {"app": "web", **change.get("labels", {})}, "annotations": annotations},
             "spec": {
                 "containers": [
                     {"name": "main", "image": "one"},
                     *({"name": one, "image": held, "env": injected} for one, held in images.items()),
-                ],
+                ]
             },
             "status": {
                 "phase": "Running",
@@ -156,14 +153,8 @@ BROKEN: dict[str, tuple[Story, str]] = {
         lambda t: (choosing(t, selector={"matchLabels": {"canary": "yes"}}), t.update("a")),
         "of a pod that it does not choose",
     ),
-    "both idle": (
-        lambda t: (t.hot(), t.meshed("a", "idle", "idle")),
-        "side: both containers of proxy idle",
-    ),
-    "another one's record lost": (
-        lambda t: t.update("a", records='{"side": "h"}'),
-        f"loses what {HASH} says of other",
-    ),
+    "both idle": (lambda t: (t.hot(), t.meshed("a", "idle", "idle")), "side: both containers of proxy idle"),
+    "another one's record lost": (lambda t: t.update("a", records='{"side": "h"}'), f"loses what {HASH} says of other"),
     "another one's word in the condition lost": (
         lambda t: (t.update("a", says='{"other":false,"side":true}'), t.meshed("a", "p2", says='{"side":true}')),
         "loses what the condition says of another SidecarSet",
@@ -200,11 +191,7 @@ INNOCENT: dict[str, Story] = {
     "one after the other": lambda t: [(t.update(name), t.restart(name)) for name in "abc"],
     "two of three by a percentage": lambda t: (choosing(t, maxUnavailable="50%"), t.update("a"), t.update("b")),
     "as many as the partition leaves": lambda t: (choosing(t, partition="50%"), t.update("a")),
-    "one that was down anyway": lambda t: (
-        t.break_down("a", "p1"),
-        t.update("b"),
-        t.meshed("a", "p2", ready=False),
-    ),
+    "one that was down anyway": lambda t: (t.break_down("a", "p1"), t.update("b"), t.meshed("a", "p2", ready=False)),
     "the others, while one that was down is updated": lambda t: (
         t.break_down("a", "p1"),
         t.meshed("a", "p2", ready=False),

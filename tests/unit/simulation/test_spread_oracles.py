@@ -118,10 +118,7 @@ BROKEN: dict[str, tuple[Story, str]] = {
         lambda t: t.told(by=WEBHOOK, observedGeneration=2),
         "writes more than the books",
     ),
-    "moved": (
-        lambda t: (t.pod("p", "a"), t.pod("p", "b", by=US)),
-        "moves a pod from subset a to ('spread', 'b')",
-    ),
+    "moved": (lambda t: (t.pod("p", "a"), t.pod("p", "b", by=US)), "moves a pod from subset a to ('spread', 'b')"),
     "a cost of no subset": (
         lambda t: (t.pod("p", "a"), t.pod("p", "a", by=US, cost="150")),
         "says that the pod costs 150",
@@ -254,10 +251,7 @@ def test_one_that_no_subset_had_room_for_is_as_it_was() -> None:
             lambda r: r["spread"]["status"]["subsetStatuses"][0].update(missingReplicas=1),
             "subsetStatuses say (2, 1) of subset a, not (2, 0)",
         ),
-        (
-            lambda r: book(r)[1].update(replicas=2),
-            "versionIgnored say (2, -1) of subset b, not (1, -1)",
-        ),
+        (lambda r: book(r)[1].update(replicas=2), "versionIgnored say (2, -1) of subset b, not (1, -1)"),
         (
             lambda r: r["spread"]["status"]["versionedSubsetStatuses"]["versionIgnored"][0].update(
                 creatingPods={"x": ""}

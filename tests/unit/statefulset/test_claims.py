@@ -225,13 +225,7 @@ GROWTH: list[tuple[str, Builder, str, list[Any], list[str]]] = [
         [*three("1Gi", "1Gi"), claim("data-w-2", size="2Gi", capacity="1Gi", conditions=["FileSystemResizePending"])],
         ["delete 2"],
     ),
-    (
-        "72-size-kept-image-back",
-        growing(update="A"),
-        "0A 1A 2B",
-        three("1Gi", "1Gi", "2Gi"),
-        ["delete 2"],
-    ),
+    ("72-size-kept-image-back", growing(update="A"), "0A 1A 2B", three("1Gi", "1Gi", "2Gi"), ["delete 2"]),
     (
         "72-others-follow",
         growing(update="A"),

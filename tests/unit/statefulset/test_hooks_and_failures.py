@@ -44,13 +44,7 @@ ROWS: list[tuple[str, Builder, str, dict[int, dict[str, str]], list[str]]] = [
         {},
         ["update 0C"],
     ),
-    (
-        "61-by-another-pod",
-        sts(2).hook(UPDATE).ordered(),
-        "0A 1A:PreparingUpdate",
-        held(1, by=UPDATE),
-        ["delete 1"],
-    ),
+    ("61-by-another-pod", sts(2).hook(UPDATE).ordered(), "0A 1A:PreparingUpdate", held(1, by=UPDATE), ["delete 1"]),
     ("61-not-while-paused", sts(1).in_place().hook(UPDATE).rolling(paused=True), "0A:PreparingUpdate", {}, []),
     ("62-back", sts(1, "A").in_place().hook(UPDATE), "0A:PreparingUpdate", {}, ["Updated 0"]),
     ("62-back-hooked", sts(1, "A").in_place().hook(UPDATE), "0A:PreparingUpdate", held(0, by=UPDATE), ["Normal 0"]),
@@ -177,12 +171,7 @@ def test_orphaned_revisions_are_taken_in() -> None:
     stored = revision("A", 1)
     stored.metadata.owner_references.clear()
     result = planned(sts(1, "A"), [pod(0, "A", owners=[])], revisions=[stored])
-    assert summary(result) == [
-        "patch StatefulSet w",
-        "patch ControllerRevision w-A",
-        "patch StatefulSet w",
-        "owner 0",
-    ]
+    assert summary(result) == ["patch StatefulSet w", "patch ControllerRevision w-A", "patch StatefulSet w", "owner 0"]
 
 
 def test_a_set_that_is_deleted_only_writes_its_status() -> None:

@@ -87,11 +87,7 @@ EVENTS: list[tuple[str, Callable[[], Plan], list[str]]] = [
         lambda: ud.World([{"name": "a"}], kind=DEPLOYMENTS).plan(),
         ["Normal SuccessfulUpdateSubset: Create 1 Subset (Deployment)", MANAGED],
     ),
-    (
-        "uniteddeployment: delete",
-        leaving,
-        ["Normal SuccessfulUpdateSubset: Delete 1 Subset (CloneSet)", MANAGED],
-    ),
+    ("uniteddeployment: delete", leaving, ["Normal SuccessfulUpdateSubset: Delete 1 Subset (CloneSet)", MANAGED]),
     (
         "uniteddeployment: numbers that contradict each other",
         lambda: ud.World([{"name": "a", "replicas": 9}], replicas=8).plan(),
@@ -131,7 +127,7 @@ EVENTS: list[tuple[str, Callable[[], Plan], list[str]]] = [
             (
                 "Warning PatchPodDeletionCostFailed: WorkloadSpread ns/ws failed to patch deletion-cost annotation "
                 "to -300 for Pod ns/p1 in subset kruise.io/workloadspread-fake-subset-name: ERR"
-            ),
+            )
         ],
     ),
     (

@@ -16,8 +16,7 @@ def test_a_change_has_one_trace_wherever_it_is_computed() -> None:
 
 
 @pytest.mark.parametrize(
-    "context",
-    [change(UID, 7), change("", 0), change(UID, 7).child("pass", "x"), change(UID, 7).version("561")],
+    "context", [change(UID, 7), change("", 0), change(UID, 7).child("pass", "x"), change(UID, 7).version("561")]
 )
 def test_traceparents_are_as_the_w3c_writes_them(context: SpanContext) -> None:
     assert re.fullmatch(r"00-[0-9a-f]{32}-[0-9a-f]{16}-01", context.traceparent)

@@ -6,13 +6,7 @@ from fastapi import FastAPI
 
 
 async def call(
-    app: FastAPI,
-    path: str,
-    body: bytes,
-    kind: str = "application/json",
-    method: str = "POST",
-    *,
-    closed: bool = False,
+    app: FastAPI, path: str, body: bytes, kind: str = "application/json", method: str = "POST", *, closed: bool = False
 ) -> tuple[int, bytes]:
     """Return the status and the body of the answer. `closed`: the sender closes its connection before the end."""
     chunks = [body[start : start + 65536] for start in range(0, len(body), 65536)] or [b""]

@@ -75,11 +75,7 @@ async def test_defaults_of_a_job(given: Json, expected: Json):
 
 @pytest.mark.parametrize(
     ("version", "updating", "finalizers"),
-    [
-        ("v1alpha1", False, ["apps.kruise.io/deletion-protection"]),
-        ("v1alpha1", True, None),
-        ("v1beta1", False, None),
-    ],
+    [("v1alpha1", False, ["apps.kruise.io/deletion-protection"]), ("v1alpha1", True, None), ("v1beta1", False, None)],
 )
 async def test_finalizer_of_a_job(version: str, updating: bool, finalizers: list[str] | None):
     document = job(version)
@@ -166,10 +162,7 @@ SELECTION = [
 
 @pytest.mark.parametrize(("spec", "problem"), SELECTION)
 async def test_rules_of_both_kinds_of_jobs(spec: Json, problem: str):
-    for answer in (
-        await ask("validate", job(**spec)),
-        await ask("validate", list_job(**spec)),
-    ):
+    for answer in (await ask("validate", job(**spec)), await ask("validate", list_job(**spec))):
         assert answer.allowed == (not problem), answer.message
         assert answer.message.startswith(problem)
         assert answer.code == (400 if problem else 200)

@@ -86,10 +86,7 @@ async def test_a_pod_that_was_never_seen_gives_nothing_back() -> None:
 
 @pytest.mark.parametrize(
     ("subsets", "of"),
-    [
-        ((subset("a"),), CLONE_SET),
-        ((subset("a", 2), subset("b")), ("apps.kruise.io/v1beta1", "StatefulSet", "web")),
-    ],
+    [((subset("a"),), CLONE_SET), ((subset("a", 2), subset("b")), ("apps.kruise.io/v1beta1", "StatefulSet", "web"))],
     ids=["one subset without limit", "pods that go by their ordinals"],
 )
 async def test_without_a_book_there_is_nothing_to_write(subsets: tuple[Json, ...], of: tuple[str, str, str]) -> None:

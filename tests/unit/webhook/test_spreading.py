@@ -249,10 +249,7 @@ async def test_a_kind_below_that_nobody_serves_is_passed_over() -> None:
 
 @pytest.mark.parametrize(
     ("spec", "missing"),
-    [
-        ({}, [3, 6]),
-        ({"targetFilter": {"replicasPathList": ["spec.worker.replicas", "spec.worker.replicas"]}}, [7, 12]),
-    ],
+    [({}, [3, 6]), ({"targetFilter": {"replicasPathList": ["spec.worker.replicas", "spec.worker.replicas"]}}, [7, 12])],
     ids=["by the list's path", "by the filter's paths"],
 )
 async def test_how_many_pods_there_are_to_be(spec: Json, missing: list[int]) -> None:

@@ -78,10 +78,7 @@ def test_every_entry_has_a_handler(gates: str) -> None:
     wired = Wired(feature_gates=gates)
     api, settings = wired.context.api, wired.settings
     chain = chain_of(api, FakeBus(), wired.clock, Dice(), settings, parsed, records(FakeApi()))
-    served = {
-        **handlers_of(api, wired.clock, settings, parsed, process_metrics()),
-        **chain.handlers(),
-    }
+    served = {**handlers_of(api, wired.clock, settings, parsed, process_metrics()), **chain.handlers()}
     assert {path_of(entry) for entry in mutating_entries() + validating_entries(parsed)} <= served.keys()
     registration = Registration(api, Endpoint("n", "s"), served, chain.entries())
     wrapped = chain.with_activation(api, wired.clock, registration, served)

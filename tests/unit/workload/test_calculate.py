@@ -99,10 +99,7 @@ def test_a_difference_in_spelling_is_none() -> None:
         (template(), template(container(), container("sidecar"))),
         (template(container(), container("sidecar")), template()),
         (template(container("a"), container("b")), template(container("b"), container("a"))),
-        (
-            template(initContainers=[container("i", "a")]),
-            template(initContainers=[container("i", "b")]),
-        ),
+        (template(initContainers=[container("i", "a")]), template(initContainers=[container("i", "b")])),
         (template(), template(container(args=["-v"]))),
         (template(), template(terminationGracePeriodSeconds=1)),
         (template(container(stdin=True)), template()),

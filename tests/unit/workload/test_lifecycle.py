@@ -184,9 +184,7 @@ def test_hold_keeps_other_holders_sorted() -> None:
 
 
 @pytest.mark.parametrize(
-    "target",
-    [pod(), held_pod('[{"userAgent":"Other","key":"k"}]')],
-    ids=["no gate", "listed already"],
+    "target", [pod(), held_pod('[{"userAgent":"Other","key":"k"}]')], ids=["no gate", "listed already"]
 )
 def test_hold_does_nothing(target: Pod) -> None:
     edit = PodEdit(target, Intent.REFRESH, "x")

@@ -53,9 +53,7 @@ def test_a_job_belongs_to_its_workload_and_asks_for_its_other_pods() -> None:
     assert job.body["metadata"]["ownerReferences"][0]["kind"] == "DaemonSet"
     assert job.body["spec"]["podSelector"] == {
         "matchLabels": {"app": "ads"},
-        "matchExpressions": [
-            {"key": "controller-revision-hash", "operator": "NotIn", "values": ["ads-new", "new"]},
-        ],
+        "matchExpressions": [{"key": "controller-revision-hash", "operator": "NotIn", "values": ["ads-new", "new"]}],
     }
     assert (job.body["spec"]["parallelism"], job.body["spec"]["pullPolicy"]["timeoutSeconds"]) == ("20%", 9)
 

@@ -307,11 +307,7 @@ def test_13_the_next_batch() -> None:
 
 @pytest.mark.parametrize(
     "first",
-    [
-        status("a", "a:2", "a-2", ready=False),
-        status("a", "a:1", "a-1"),
-        status("x", "a:2", "a-2"),
-    ],
+    [status("a", "a:2", "a-2", ready=False), status("a", "a:1", "a-1"), status("x", "a:2", "a-2")],
     ids=["14 crash loop", "not restarted", "no status"],
 )
 def test_14_the_next_batch_waits(first: Any) -> None:

@@ -111,10 +111,7 @@ async def test_a_kind_that_nobody_names_is_said() -> None:
     await world.work()
     made = plan(world.snapshot(), NOW)
     assert [(one.code, one.message) for one in made.reasons] == [
-        (
-            "TargetNotFollowed",
-            "nothing is done: no ConfigMap names TrainJob of train.io, or it is being looked up",
-        )
+        ("TargetNotFollowed", "nothing is done: no ConfigMap names TrainJob of train.io, or it is being looked up")
     ]
     assert (made.status, made.errors, made.actions) == (None, (), [])
 

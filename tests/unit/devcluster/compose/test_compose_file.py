@@ -32,10 +32,7 @@ COMMANDS = {
 """Commands of `flotilla up`, with the folders of compose.yaml."""
 
 ELSEWHERE = {
-    "etcd": {
-        "--listen-client-urls": "http://0.0.0.0:2379",
-        "--advertise-client-urls": "http://etcd:2379",
-    },
+    "etcd": {"--listen-client-urls": "http://0.0.0.0:2379", "--advertise-client-urls": "http://etcd:2379"},
     "kube-apiserver": {
         "--etcd-servers": "http://etcd:2379",
         "--bind-address": "0.0.0.0",

@@ -33,7 +33,7 @@ def test_all_is_root_s_and_of_one_time() -> None:
 
 def test_folders_come_before_what_is_in_them() -> None:
     assert [one.name for one in members(FILES)] == [
-        *("lib", "tmp", "usr", "usr/bin", "usr/bin/program", "usr/lib", "usr/lib/a"),
+        *("lib", "tmp", "usr", "usr/bin", "usr/bin/program", "usr/lib", "usr/lib/a")
     ]
 
 
