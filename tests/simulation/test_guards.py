@@ -30,7 +30,7 @@ from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.table import Table
 from flotilla_common.workload.inplace import completion
 from flotilla_common.workload.inplace.state import InPlaceState
-from flotilla_common.workload.newpods import suffix
+from flotilla_common.workload.pod_creation import suffix
 from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
 from tests.testkit.tables import cases
 

@@ -34,7 +34,7 @@ from flotilla_common.control.text import nodes_word
 from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.workload.causes import Cause, PodContext, cause_of, unstable_cause
-from flotilla_common.workload.launch import launch_priority
+from flotilla_common.workload.predicates import launch_priority
 
 MOST_VACANCIES = 10
 """Number of reasons for nodes without a pod that are printed."""

@@ -19,7 +19,7 @@ from flotilla_common.api.meta import Condition, LabelSelector, Model, ObjectMeta
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, JOB, REPLICA_SET
 from flotilla_common.kube.interface import Api
 from flotilla_common.workload.causes import Cause, Group, PodContext
-from flotilla_common.workload.causes.text import bare
+from flotilla_common.workload.causes.cause import bare
 
 REPLICA_FAILURE = "ReplicaFailure"
 """The condition of Deployments and ReplicaSets that explains why no pods can be created."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import CONFIG_MAP, POD
 from flotilla_common.control.plan import Json
-from flotilla_common.workload.launch import launch_priority
+from flotilla_common.workload.predicates import launch_priority
 from tests.simulation.history import Version
 from tests.simulation.oracles.view import Commit, View
 

@@ -21,7 +21,7 @@ from flotilla_common.api.resources import POD
 from flotilla_common.control.executor import Executor, Report
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.plan import Chain, Create, ObjectRef, Plan, Stage
-from flotilla_common.workload import newpods
+from flotilla_common.workload import pod_creation
 from tests.simulation.history import History
 from tests.simulation.oracles.outcome import Outcome, differences
 from tests.simulation.perturbation.catalogue import Setting
@@ -90,7 +90,7 @@ def cut_into(cut: Cut) -> Generator[None]:
     async def part(executor: Executor, subject: ObjectRef, plan: Plan, fence: Fence, trace: str) -> Report:
         return await whole(executor, subject, cut.part_of(plan), fence, trace)
 
-    with patch.object(Executor, "run", part), patch.object(newpods, "BATCHES_PER_PASS", 10):
+    with patch.object(Executor, "run", part), patch.object(pod_creation, "BATCHES_PER_PASS", 10):
         yield
 
 

@@ -12,7 +12,7 @@ from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, 
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.control.plan import Create, Patch
 from flotilla_common.workload.claims import claim_record
-from flotilla_common.workload.newpods import ALPHABET
+from flotilla_common.workload.pod_creation import ALPHABET
 from tests.unit.cloneset.build import OWNER, CloneSetBuilder, claim, cloneset, planned, pod, revisions, template
 
 

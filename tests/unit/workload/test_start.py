@@ -11,7 +11,7 @@ from flotilla_common.control.plan import Event, Patch
 from flotilla_common.workload.inplace import UpdateSpec, start
 from flotilla_common.workload.inplace.batches import has_resize_subresource, next_batch
 from flotilla_common.workload.inplace.state import ContainerMeta
-from flotilla_common.workload.launch import launch_priority
+from flotilla_common.workload.predicates import launch_priority
 from tests.unit.workload.build import (
     GATES,
     GRACE,

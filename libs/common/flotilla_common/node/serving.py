@@ -72,7 +72,7 @@ class Lookups:
         await self._read(resource, *key)
 
 
-T = TypeVar("T", bound=msgspec.Struct)
+M = TypeVar("M", bound=msgspec.Struct)
 
 UNDER_WAY = 256
 """Concurrent reports of one kind from one node: more than it has pods, few enough to leave room for other nodes."""
@@ -92,12 +92,12 @@ class Sender(msgspec.Struct, frozen=True):
     name: str
 
 
-Handler = Callable[[Sender, T], Awaitable[Answer | None]]
+Handler = Callable[[Sender, M], Awaitable[Answer | None]]
 """Checks a report and returns the answer; None when another replica has to answer."""
 
 
 async def serve_reports(
-    bus: Bus, kind: str, body: type[T], handler: Handler[T], *, queue: str = "", quota: Quota | None = None
+    bus: Bus, kind: str, body: type[M], handler: Handler[M], *, queue: str = "", quota: Quota | None = None
 ) -> Follow:
     """Answer the reports of one kind from all nodes; each node has the usual quota, unless another one is given.
 

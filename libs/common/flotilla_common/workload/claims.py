@@ -19,8 +19,8 @@ from flotilla_common.api.meta import ObjectMeta, controller_of
 from flotilla_common.api.resources import CLAIM, POD, REVISION
 from flotilla_common.control.plan import Chain, Event, Intent, Json, Patch
 from flotilla_common.control.writes import patch_of
-from flotilla_common.workload.newpods import revision_template
 from flotilla_common.workload.ownership import owner_reference
+from flotilla_common.workload.pod_creation import revision_template
 from flotilla_common.workload.revisions import RevisionChoice
 
 MAX_ANNOTATIONS_BYTES = 256 * 1024

@@ -20,9 +20,9 @@ from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import named, nodes_word
 from flotilla_common.control.writes import create_of
 from flotilla_common.mirror.table import Table
-from flotilla_common.workload.newpods import suffix
 from flotilla_common.workload.ownership import owner_reference
 from flotilla_common.workload.placement import node_of, pinned
+from flotilla_common.workload.pod_creation import suffix
 
 OwnerT = TypeVar("OwnerT", bound=Object)
 MemoryT = TypeVar("MemoryT")

@@ -1,17 +1,20 @@
-"""Predicates of pods that all workloads share, and the default update order (common.md §5).
+"""Facts about pods that all workloads share: predicates, launch priorities, serving pods, the default update order.
 
-They run for every pod in every pass, so results are cached in the pod's memo: for ten thousand pods that have not
-changed, a pass costs a dictionary look-up each.
+See common.md §5, §10, container-extras.md §B. Predicates run for every pod in every pass, so results are cached in the
+pod's memo: for ten thousand pods that have not changed, a pass costs a dictionary look-up each.
 """
 
 import functools
 import math
+import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TypeVar
 
-from flotilla_common.api.core import ContainerStatus, Pod
+from flotilla_common.api.core import Container, ContainerStatus, Pod
 from flotilla_common.api.keys import (
+    CONTAINER_BARRIER_ENV,
     IN_PLACE_GRACE,
     IN_PLACE_READY,
     IN_PLACE_STATE,
@@ -19,7 +22,25 @@ from flotilla_common.api.keys import (
     LEGACY_IN_PLACE_STATE,
     POD_READY,
 )
+from flotilla_common.api.numbers import integer
 from flotilla_common.workload.lifecycle import NORMAL
+
+_BARRIER_KEY = re.compile(r"p_(-?\d+)")
+
+
+def barrier_key(container: Container) -> str | None:
+    """Return the key in the container's barrier env, in any format; None without a barrier."""
+    for env in container.env:
+        if env.name == CONTAINER_BARRIER_ENV and env.value_from is not None and env.value_from.config_map_key_ref:
+            return env.value_from.config_map_key_ref.key
+    return None
+
+
+def launch_priority(container: Container) -> int | None:
+    """Return the integer in the container's barrier env (higher is earlier); None without a valid barrier."""
+    match = _BARRIER_KEY.fullmatch(barrier_key(container) or "")
+    return integer(match[1]) if match else None
+
 
 T = TypeVar("T")
 OrderKey = tuple[bool, int, bool, float, int, int, float, str]
@@ -104,3 +125,21 @@ def default_order_key(pod: Pod) -> OrderKey:
         newest_first(pod.metadata.creation_timestamp),
         pod.metadata.name,
     )
+
+
+class Serving:
+    """The serving pods, without the ones that a pass takes."""
+
+    def __init__(self, since: Iterable[datetime], needed: int) -> None:
+        self._since = sorted(since)
+        self._needed = needed
+
+    def can_spare(self, since: datetime) -> bool:
+        """Return whether enough others have been Ready for at least as long as a pod that became Ready at `since`."""
+        return bisect_right(self._since, since) - 1 >= self._needed
+
+    def take(self, since: datetime) -> None:
+        """Remove a pod that became Ready at `since` from the count."""
+        at = bisect_right(self._since, since) - 1
+        if at >= 0 and self._since[at] == since:
+            del self._since[at]

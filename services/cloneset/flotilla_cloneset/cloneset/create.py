@@ -28,7 +28,8 @@ from flotilla_common.control.text import named
 from flotilla_common.control.writes import create_of
 from flotilla_common.workload.claims import ClaimTemplate, claim_templates, claims_of_revision
 from flotilla_common.workload.lifecycle import initial_labels, state_annotations
-from flotilla_common.workload.newpods import (
+from flotilla_common.workload.ownership import owner_reference
+from flotilla_common.workload.pod_creation import (
     CREATES_PER_PASS,
     creates_of_pass,
     decode_template,
@@ -39,7 +40,6 @@ from flotilla_common.workload.newpods import (
     with_readiness_gates,
     with_volumes,
 )
-from flotilla_common.workload.ownership import owner_reference
 
 
 def plan_creates(context: PlanContext, numbers: Quantities, builder: PlanBuilder) -> bool:

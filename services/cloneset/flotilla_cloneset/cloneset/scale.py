@@ -21,7 +21,7 @@ from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
 from flotilla_common.control.text import named, pods_word
 from flotilla_common.control.writes import delete_of
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_NORMAL, hooked, write_state
-from flotilla_common.workload.newpods import decode_template
+from flotilla_common.workload.pod_creation import decode_template
 from flotilla_common.workload.podedit import PodEdit
 
 

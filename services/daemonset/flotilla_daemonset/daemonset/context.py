@@ -12,8 +12,7 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.api.workload import LifecycleHook
 from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.inplace import InPlaceContext
-from flotilla_common.workload.predicates import is_serving
-from flotilla_common.workload.serving import Serving
+from flotilla_common.workload.predicates import Serving, is_serving
 from flotilla_daemonset.daemonset.nodes import NodeState, NodeView
 from flotilla_daemonset.daemonset.numbers import Targets
 from flotilla_daemonset.daemonset.pods import Criteria, Membership

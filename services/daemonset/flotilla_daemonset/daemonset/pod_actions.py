@@ -11,15 +11,15 @@ from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
 from flotilla_common.control.text import named, nodes_word
 from flotilla_common.control.writes import delete_of
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, hooked, write_state
-from flotilla_common.workload.newpods import (
+from flotilla_common.workload.pernode import CREATE, PodFactory
+from flotilla_common.workload.placement import with_daemon_tolerations
+from flotilla_common.workload.pod_creation import (
     creates_of_pass,
     decode_template,
     first_batch,
     wanted_gates,
     with_readiness_gates,
 )
-from flotilla_common.workload.pernode import CREATE, PodFactory
-from flotilla_common.workload.placement import with_daemon_tolerations
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.pods import GENERATION_ANNOTATION, GENERATION_LABEL

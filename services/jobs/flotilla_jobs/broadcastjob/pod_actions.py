@@ -12,14 +12,14 @@ from flotilla_common.control.plan import Create, Delete, Event, Intent, Patch, P
 from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
 from flotilla_common.control.text import named, nodes_word, pods_word
 from flotilla_common.control.writes import delete_of
-from flotilla_common.workload.newpods import (
+from flotilla_common.workload.pernode import CREATE, PodFactory
+from flotilla_common.workload.pod_creation import (
     creates_of_pass,
     decode_template,
     first_batch,
     wanted_gates,
     with_readiness_gates,
 )
-from flotilla_common.workload.pernode import CREATE, PodFactory
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.readiness import ensure_pod_ready
 from flotilla_jobs.broadcastjob.context import PlanContext

@@ -23,7 +23,7 @@ from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Event, Intent, Patch, PatchType, Plan, State
 from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS, PlanBuilder
 from flotilla_common.control.writes import delete_finished, patch_of, status_patch, write_finalizer
-from flotilla_common.workload.newpods import first_batch
+from flotilla_common.workload.pod_creation import first_batch
 from flotilla_jobs.ephemeraljob import why
 from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot
 from flotilla_jobs.ephemeraljob.status import deadline_of, is_urgent, status_of

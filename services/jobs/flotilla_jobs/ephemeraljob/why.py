@@ -15,10 +15,10 @@ from flotilla_common.control.plan import State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import named, pods_word
 from flotilla_common.workload.causes import LOOKED_AT, Cause, PodContext, cause_of, grouped
+from flotilla_common.workload.causes.cause import bare
 from flotilla_common.workload.causes.containers import exit_cause, exit_word
 from flotilla_common.workload.causes.finding import MOST_GROUPS
 from flotilla_common.workload.causes.starting import IMAGE_REASONS, ON_ITS_WAY, image_cause
-from flotilla_common.workload.causes.text import bare
 from flotilla_jobs.ephemeraljob.status import DEADLINE_EXCEEDED, deadline_of
 from flotilla_jobs.ephemeraljob.targets import Target, TargetPods, container_state, parallelism_of
 

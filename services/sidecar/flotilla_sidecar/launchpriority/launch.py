@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import LAUNCH_COMPLETED
 from flotilla_common.control.plan import Frozen
-from flotilla_common.workload.launch import barrier_key, launch_priority
+from flotilla_common.workload.predicates import barrier_key, launch_priority
 
 GOOD_SECONDS = 20.0
 """The time for which an answer about a ConfigMap is valid: a user may have deleted it."""

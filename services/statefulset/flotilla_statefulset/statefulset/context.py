@@ -11,8 +11,8 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.claims import ClaimTemplate, claims_of_revision
 from flotilla_common.workload.inplace import InPlaceContext
+from flotilla_common.workload.predicates import Serving
 from flotilla_common.workload.revisions import RevisionChoice
-from flotilla_common.workload.serving import Serving
 from flotilla_statefulset.statefulset.claims import Claims
 from flotilla_statefulset.statefulset.numbers import Targets
 from flotilla_statefulset.statefulset.pods import Pods, traits

@@ -18,7 +18,8 @@ from flotilla_common.workload.lifecycle import (
     initial_labels,
     state_annotations,
 )
-from flotilla_common.workload.newpods import (
+from flotilla_common.workload.ownership import owner_reference
+from flotilla_common.workload.pod_creation import (
     CREATES_PER_PASS,
     creates_of_pass,
     decode_template,
@@ -28,7 +29,6 @@ from flotilla_common.workload.newpods import (
     with_readiness_gates,
     with_volumes,
 )
-from flotilla_common.workload.ownership import owner_reference
 from flotilla_statefulset.statefulset.claims import pod_not_created
 from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.pods import traits

@@ -13,7 +13,7 @@ from flotilla_common.api.workload import Workload
 from flotilla_common.control.plan import Chain, Delete, Event, Intent, State
 from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.writes import create_of, delete_of, patch_of
-from flotilla_common.workload.newpods import suffix
+from flotilla_common.workload.pod_creation import suffix
 from flotilla_topology.uniteddeployment.children import (
     STATEFUL_SETS,
     Child,

@@ -18,7 +18,7 @@ from flotilla_common.api.keys import (
 from flotilla_common.api.podrules import LACKS_READINESS_GATE, LAUNCHES_IN_ORDER, PodRule
 from flotilla_common.clock import Entropy
 from flotilla_common.gates import Gates
-from flotilla_common.workload.newpods import suffix
+from flotilla_common.workload.pod_creation import suffix
 from flotilla_webhook.pods.admission import AdmissionStep
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")

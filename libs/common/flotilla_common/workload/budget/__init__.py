@@ -1,18 +1,17 @@
 """PodUnavailableBudgets as pure functions: which pods are available, what needs budget, and how it is taken.
 
 The webhook, the controller of budgets and the controllers of workloads call the same functions, so that a pod counts
-the same for all of them. `availability` decides which pods count (podunavailablebudget.md §6), `updates` what an update
-of a pod is (§8.3), `decision` whether a request needs budget (§8.4), `taking` takes it (§8.6), and `ahead` takes it for
-later requests.
+the same for all of them. `availability` decides which pods count (podunavailablebudget.md §6), `decision` what an
+update of a pod is (§8.3) and whether a request needs budget (§8.4), and `taking` takes it (§8.6), also in advance.
 """
 
-from flotilla_common.workload.budget.ahead import give, give_back, is_any_fresh, most_ahead, take_ahead
 from flotilla_common.workload.budget.availability import is_available, is_consistent, is_ready, is_unavailable_by_label
 from flotilla_common.workload.budget.decision import (
     RESIZE_GATE,
     TRUE_TEXTS,
     Pass,
     is_exempt,
+    operation_of_update,
     protected_operations,
     protected_replicas,
     related_budget,
@@ -22,16 +21,20 @@ from flotilla_common.workload.budget.disruptions import Disruptions
 from flotilla_common.workload.budget.taking import (
     Refusal,
     changes_of,
+    give,
+    give_back,
     has_just_taken,
     has_taken,
     held_by,
     is_about,
+    is_any_fresh,
     is_recorded,
+    most_ahead,
     status_document,
     take,
+    take_ahead,
     without_entry,
 )
-from flotilla_common.workload.budget.updates import operation_of_update
 
 __all__ = [
     "RESIZE_GATE",

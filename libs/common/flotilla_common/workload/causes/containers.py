@@ -8,11 +8,9 @@ import msgspec
 
 from flotilla_common.api.core import Container, ContainerStatus, Pod, TerminatedState, WaitingState
 from flotilla_common.api.meta import rfc3339
-from flotilla_common.workload.causes.cause import Cause, PodContext
-from flotilla_common.workload.causes.gates import update_of
-from flotilla_common.workload.causes.probes import probe_result, restart_cause, unready_cause
+from flotilla_common.workload.causes.cause import Cause, PodContext, bare, last_line, restarts_word
+from flotilla_common.workload.causes.readiness import probe_cause, probe_result, restart_cause, update_of
 from flotilla_common.workload.causes.starting import IMAGE_REASONS, ON_ITS_WAY, image_cause, waits_for_turn
-from flotilla_common.workload.causes.text import bare, last_line, restarts_word
 
 BY_SIGNAL = 128
 """The offset that shells and runtimes add to the number of the signal that ended a process."""
@@ -125,7 +123,7 @@ class _Look:
 
     def _unready(self) -> Cause | None:
         """Return why a running container is not ready; after a recent restart, with its exit as the cause."""
-        unready = unready_cause(self._name, self._spec, self._status, self._around)
+        unready = probe_cause(self._name, self._spec, self._status, self._around)
         end = self._status.last_state.terminated
         if end is None or not self.restarted_lately() or (ended := self._ended(end)) is None:
             return unready

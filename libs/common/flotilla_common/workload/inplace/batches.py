@@ -19,8 +19,8 @@ from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Chain, Event, Json, Patch, PatchType
 from flotilla_common.control.writes import patch_of
 from flotilla_common.workload.inplace.state import Batch, ContainerMeta, InPlaceState, LastStatus, PreCheck, UpdateSpec
-from flotilla_common.workload.launch import launch_priority
 from flotilla_common.workload.podedit import PodEdit, on_version
+from flotilla_common.workload.predicates import launch_priority
 
 _RESIZE_SUBRESOURCE = (1, 32)
 
