@@ -174,8 +174,8 @@ async def _ask(ip: str, url: str, headers: tuple[tuple[str, str], ...]) -> Respo
 def _request(host: str, path: str, given: tuple[tuple[str, str], ...]) -> bytes:
     """Return the request. Names and values have no line breaks: definitions with such are refused, paths are quoted."""
     names = {name.lower() for name, _ in given}
-    sent = [("Host", host), ("Connection", "close"), *(one for one in _DEFAULTS if one[0].lower() not in names)]
-    sent += [one for one in given if one[1] or one[0].lower() not in _OPTIONAL]
+    sent = [("Host", host), ("Connection", "close"), *(pair for pair in _DEFAULTS if pair[0].lower() not in names)]
+    sent += [pair for pair in given if pair[1] or pair[0].lower() not in _OPTIONAL]
     lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in sent), "", ""]
     return "\r\n".join(lines).encode()
 
@@ -193,8 +193,8 @@ async def _read(reader: asyncio.StreamReader) -> Response:
 
 async def _head(reader: asyncio.StreamReader, left: int) -> tuple[int, dict[str, str], int]:
     """Return status and headers, and the bytes left for further heads."""
-    found = _STATUS_LINE.fullmatch((line := await _line(reader)).rstrip())
-    if found is None:
+    match = _STATUS_LINE.fullmatch((line := await _line(reader)).rstrip())
+    if match is None:
         raise InvalidResponse("malformed HTTP response")
     left -= len(line)
     headers: dict[str, str] = {}
@@ -204,7 +204,7 @@ async def _head(reader: asyncio.StreamReader, left: int) -> tuple[int, dict[str,
             raise InvalidResponse(f"the head of the answer is longer than {HEAD_LIMIT} bytes")
         name, _, value = line.decode("latin-1").partition(":")
         headers.setdefault(name.strip().lower(), value.strip())
-    return int(found[1]), headers, left
+    return int(match[1]), headers, left
 
 
 async def _line(reader: asyncio.StreamReader) -> bytes:

@@ -102,13 +102,13 @@ class Tasks:
 
     def _stop(self, key: Name) -> None:
         """Cancel a task; it reports nothing any more."""
-        found = self._running.pop(key, None)
-        if found is not None:
-            found[1].cancel()
+        running = self._running.pop(key, None)
+        if running is not None:
+            running[1].cancel()
 
     def _ended(self, key: Name, done: asyncio.Task[None]) -> None:
-        found = self._running.get(key)
-        if found is not None and found[1] is done:
+        running = self._running.get(key)
+        if running is not None and running[1] is done:
             del self._running[key]
         if not done.cancelled() and (error := done.exception()) is not None:
             self._log.error("pull task failed unexpectedly", image=":".join(key), error=str(error))
@@ -229,9 +229,9 @@ class NodeImages:
             self._event(about, "Normal", "PullImageSucceed", text)
             return
         wanted = image.task(task.image, task.tag)
-        for one in (about, *(wanted.owner_references if wanted is not None else ())):
+        for owner in (about, *(wanted.owner_references if wanted is not None else ())):
             text = f"Image {task.image}:{task.tag} {status.message}"
-            self._event(one, "Warning", "PullImageFailed", text)
+            self._event(owner, "Warning", "PullImageFailed", text)
 
     def _event(self, about: JobReference, kind: str, reason: str, message: str) -> None:
         event = EventReport(

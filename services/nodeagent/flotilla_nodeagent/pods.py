@@ -94,7 +94,7 @@ class Restarts:
         key, now = (wanted.pod_uid, wanted.name), self._context.clock.monotonic()
         pause, until = self._pauses.get(key, (FIRST_SECONDS, 0.0))
         pause = pause if now < until else FIRST_SECONDS
-        self._pauses = {one: kept for one, kept in self._pauses.items() if now < kept[1]}
+        self._pauses = {each: kept for each, kept in self._pauses.items() if now < kept[1]}
         self._pauses[key] = (min(pause * 2, MOST_SECONDS), now + pause + CALM_SECONDS)
         self._queue.add(wanted, pause)
 
@@ -172,8 +172,8 @@ class Pods:
         runtime = self._runtime(pod)
         if runtime is None or settled(pod, meta, env=self._env):
             return None
-        found = newest(await runtime.containers(pod.metadata.uid))
-        reader = _MetaReader(pod, runtime, found, env=self._env)
+        containers = newest(await runtime.containers(pod.metadata.uid))
+        reader = _MetaReader(pod, runtime, containers, env=self._env)
         newer = await reader.meta(meta)
         for entry, container in reader.due:
             wanted = PendingRestart(key, pod.metadata.uid, entry.name, container.id, runtime.name)
@@ -191,7 +191,7 @@ class Pods:
     def _runtime(self, pod: Pod) -> Runtime | None:
         """Return the runtime of the pod's containers, or None without a container ID or if it is not here."""
         ids = instances(pod).values()
-        return next(filter(None, map(self._context.runtimes.named, (one.partition("://")[0] for one in ids))), None)
+        return next(filter(None, map(self._context.runtimes.named, (each.partition("://")[0] for each in ids))), None)
 
     async def _report(self, pod: Pod, meta: RuntimeMeta) -> None:
         report = PodReport(
@@ -210,10 +210,10 @@ class Pods:
 class _MetaReader:
     """One pod in its runtime at one moment."""
 
-    def __init__(self, pod: Pod, runtime: Runtime, found: dict[str, Container], *, env: bool) -> None:
+    def __init__(self, pod: Pod, runtime: Runtime, containers: dict[str, Container], *, env: bool) -> None:
         self._pod = pod
         self._runtime = runtime
-        self._found = found
+        self._containers = containers
         self._env = env
         self._specs = {spec.name: spec for spec in pod.spec.containers}
         self.due: list[tuple[Entry, Container]] = []
@@ -223,7 +223,7 @@ class _MetaReader:
         """Return the annotation as it should be. Raises CriError when the runtime fails."""
         entries: list[Entry] = []
         for status in self._pod.status.container_statuses:
-            container, spec = self._found.get(status.name), self._specs.get(status.name)
+            container, spec = self._containers.get(status.name), self._specs.get(status.name)
             if container is None or spec is None:
                 continue
             container_id = f"{self._runtime.name}://{container.id}"

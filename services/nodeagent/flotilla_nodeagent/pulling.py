@@ -63,11 +63,11 @@ class Secrets:
         """Return those of the referenced secrets that exist, in their order. Raises BadSecret when decryption fails."""
         now = self._context.clock.monotonic()
         self._kept = {key: kept for key, kept in self._kept.items() if kept.until > now}
-        missing = [one for one in references if (one.namespace, one.name) not in self._kept]
+        missing = [reference for reference in references if (reference.namespace, reference.name) not in self._kept]
         if missing:
             await self._ask(missing)
-        found = (self._kept.get((one.namespace, one.name)) for one in references)
-        return [kept.secret for kept in found if kept is not None and kept.secret is not None]
+        cached = (self._kept.get((reference.namespace, reference.name)) for reference in references)
+        return [kept.secret for kept in cached if kept is not None and kept.secret is not None]
 
     async def _ask(self, missing: list[SecretReference]) -> None:
         """Request secrets. The image is pulled without those that are not handed out: public images need none."""
@@ -81,11 +81,11 @@ class Secrets:
         except (ValueError, msgspec.DecodeError) as error:
             raise BadSecret(f"pull secrets {error}") from error
         now = self._context.clock.monotonic()
-        got = {(one.namespace, one.name): one for one in secrets}
-        for one in missing:
-            key = one.namespace, one.name
-            keep = self._context.entropy.uniform(*KEEP_SECONDS) if key in got else MISSING_SECONDS
-            self._kept[key] = _Kept(got.get(key), now + keep)
+        received = {(secret.namespace, secret.name): secret for secret in secrets}
+        for reference in missing:
+            key = reference.namespace, reference.name
+            keep = self._context.entropy.uniform(*KEEP_SECONDS) if key in received else MISSING_SECONDS
+            self._kept[key] = _Kept(received.get(key), now + keep)
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,10 +159,10 @@ class Puller:
     async def image_id(self, task: Task) -> str:
         """Return `<name>@<id>` of the pulled image, "" if the runtime does not list it."""
         try:
-            found = find(await self._runtime().images(), task.image, task.tag)
+            image = find(await self._runtime().images(), task.image, task.tag)
         except CriError:
             return ""
-        return f"{task.image}@{found.id}" if found is not None else ""
+        return f"{task.image}@{image.id}" if image is not None else ""
 
     async def _within(self, seconds: float, task: Task) -> _Trouble | None:
         """Make one attempt; return its failure, or None."""
@@ -226,7 +226,9 @@ class Puller:
 
 def find(images: list[Image], name: str, tag: str) -> Image | None:
     """Return the image by name and tag (or digest); names are compared in their normal form."""
-    return next((one for one in images for listed in (*one.tags, *one.digests) if _same(listed, name, tag)), None)
+    return next(
+        (image for image in images for listed in (*image.tags, *image.digests) if _same(listed, name, tag)), None
+    )
 
 
 def _same(listed: str, name: str, tag: str) -> bool:

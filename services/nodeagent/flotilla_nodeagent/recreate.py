@@ -131,7 +131,7 @@ class Requests:
     def _active(self, pod: Key) -> list[ContainerRecreateRequest]:
         """Return the unfinished requests of the pod: the one in progress first, else the oldest."""
         ranks = {RECREATING: 0, PENDING: 1}
-        found = [
+        active = [
             request
             for request in self._copies
             if (request.metadata.namespace, request.spec.pod_name) == pod
@@ -139,7 +139,9 @@ class Requests:
             and self._reported.view(request).phase != COMPLETED
             and self._refused.get(request.metadata.uid) != version(request)
         ]
-        return sorted(found, key=lambda one: (ranks.get(self._reported.view(one).phase, 2), one.metadata.seniority))
+        return sorted(
+            active, key=lambda request: (ranks.get(self._reported.view(request).phase, 2), request.metadata.seniority)
+        )
 
     async def _step(self, request: ContainerRecreateRequest) -> float | None:
         """Run one pass of §7.2; return the seconds until the next, NOW, or None to wait for a change."""
@@ -156,28 +158,28 @@ class Requests:
             if left > 0:
                 return left + MARGIN_SECONDS
         try:
-            found = PodContainers(request, self._context.runtimes, self._stopper, self._timing)
-            await found.read()
+            containers = PodContainers(request, self._context.runtimes, self._stopper, self._timing)
+            await containers.read()
         except NoRuntime as error:
             return await self._report(request, phase=COMPLETED, message=f"failed to find runtime service: {error}")
-        return await self._advance(request, view, found)
+        return await self._advance(request, view, containers)
 
     async def _advance(
-        self, request: ContainerRecreateRequest, view: RequestView, found: PodContainers
+        self, request: ContainerRecreateRequest, view: RequestView, containers: PodContainers
     ) -> float | None:
-        states = found.states(view.states)
+        states = containers.states(view.states)
         if states != view.states:
             return await self._report(request, states=states)
-        decided = found.next_step(states)
+        decided = containers.next_step(states)
         if decided.kill:
             self._log.info("stopping", request=request.metadata.name, container=decided.kill)
-            after = await found.kill(decided.kill, states, self._context.reporter)
+            after = await containers.kill(decided.kill, states, self._context.reporter)
             return await self._report(request, states=after)
         if decided.states != states:
             return await self._report(request, states=decided.states)
         if decided.complete:
             return await self._report(request, phase=COMPLETED)
-        return min(found.rest, POLL_SECONDS)
+        return min(containers.rest, POLL_SECONDS)
 
     async def _report(
         self,
@@ -204,8 +206,8 @@ class Requests:
 
     def _tidy(self) -> None:
         """Drop requests that are gone, and the stops of completed ones."""
-        live = {one.metadata.uid for one in self._copies if self._reported.view(one).phase != COMPLETED}
-        known = {one.metadata.uid for one in self._copies}
+        live = {request.metadata.uid for request in self._copies if self._reported.view(request).phase != COMPLETED}
+        known = {request.metadata.uid for request in self._copies}
         self._reported.keep(known)
         self._refused = {uid: seen for uid, seen in self._refused.items() if uid in known}
         if self._copies.synced:

@@ -52,17 +52,17 @@ class PodContainers:
                 self._running[snapshot.name] = await self._since(self._newest[snapshot.name])
 
     def _runs(self, name: str) -> bool:
-        found = self._newest.get(name)
-        return found is not None and found.state == State.RUNNING
+        container = self._newest.get(name)
+        return container is not None and container.state == State.RUNNING
 
-    async def _since(self, found: Container) -> float:
+    async def _since(self, container: Container) -> float:
         try:
-            started = await self._runtime.started_at(found.id)
+            started = await self._runtime.started_at(container.id)
         except NotFound:
             return 0.0
         uid = self._request.metadata.uid
         since = datetime.fromtimestamp(started, UTC)
-        seconds = self._timing.elapsed((uid, found.id), since, bound=(uid, found.name))
+        seconds = self._timing.elapsed((uid, container.id), since, bound=(uid, container.name))
         least = max(self._request.spec.strategy.min_started_seconds, 0)
         if seconds <= least:
             self.rest = min(self.rest, least - seconds + 0.05)
@@ -73,11 +73,11 @@ class PodContainers:
         uid = self._request.metadata.uid
         seen = {
             name: ContainerObservation(
-                container=found,
+                container=container,
                 running_seconds=self._running.get(name, 0.0),
-                stopped=self._stopper.stopped(uid, found),
+                stopped=self._stopper.stopped(uid, container),
             )
-            for name, found in self._newest.items()
+            for name, container in self._newest.items()
         }
         return next_states(self._request, reported, seen)
 
@@ -88,7 +88,7 @@ class PodContainers:
     async def kill(self, name: str, states: list[RecreateState], reporter: Reporter) -> list[RecreateState]:
         """Stop a container and return the states afterwards. Raises Unavailable when the outcome is unknown."""
         container, meta = self._newest[name], self._request.metadata
-        wanted = next(one for one in self._request.spec.containers if one.name == name)
+        wanted = next(each for each in self._request.spec.containers if each.name == name)
         pod = StoppedPod(meta.namespace, self._request.spec.pod_name, self._pod_uid)
         message = f"Stopping container {name} by ContainerRecreateRequest {meta.name}"
         grace = self._request.spec.strategy.termination_grace_period_seconds

@@ -37,7 +37,7 @@ def next_states(
 ) -> list[RecreateState]:
     """Return the states to be reported now, in the order of the spec."""
     before = {state.name: state for state in reported}
-    snapshots = {one.name: one for one in request.status.container_status_snapshot}
+    snapshots = {each.name: each for each in request.status.container_status_snapshot}
     return [
         _next(
             request,
@@ -60,31 +60,31 @@ def _next(
     if before is not None and before.phase in (FAILED, SUCCEEDED):
         return before
     killed = seen.stopped or (before is not None and before.is_killed)
-    found = seen.container
-    if found is None:
+    container = seen.container
+    if container is None:
         return RecreateState(name=wanted.name, phase=PENDING, message=NOT_FOUND, is_killed=killed)
-    if found.state == State.EXITED:
+    if container.state == State.EXITED:
         return RecreateState(name=wanted.name, phase=RECREATING, is_killed=killed)
     if request.spec.strategy.force_recreate and not killed:
         return RecreateState(name=wanted.name, phase=PENDING)
-    if not _replaced(wanted, found):
+    if not _replaced(wanted, container):
         return RecreateState(name=wanted.name, phase=PENDING, is_killed=killed)
-    done = _serving(snapshot, found) and seen.running_seconds > max(request.spec.strategy.min_started_seconds, 0)
+    done = _serving(snapshot, container) and seen.running_seconds > max(request.spec.strategy.min_started_seconds, 0)
     return RecreateState(name=wanted.name, phase=SUCCEEDED if done else RECREATING, is_killed=killed or done)
 
 
-def _replaced(wanted: RecreateContainer, found: Container) -> bool:
+def _replaced(wanted: RecreateContainer, container: Container) -> bool:
     """Report whether it is another instance than the one that the request was made for."""
     # Start times prove nothing (§13).
     context = wanted.status_context
     if context is None:
         return False
-    return found.id != context.container_id.partition("://")[2] or found.restarts > context.restart_count
+    return container.id != context.container_id.partition("://")[2] or container.restarts > context.restart_count
 
 
-def _serving(snapshot: ContainerSnapshot | None, found: Container) -> bool:
+def _serving(snapshot: ContainerSnapshot | None, container: Container) -> bool:
     """Report whether the kubelet reports this very instance as ready."""
-    return snapshot is not None and snapshot.ready and snapshot.container_id.partition("://")[2] == found.id
+    return snapshot is not None and snapshot.ready and snapshot.container_id.partition("://")[2] == container.id
 
 
 class NextStep(msgspec.Struct, frozen=True, kw_only=True):

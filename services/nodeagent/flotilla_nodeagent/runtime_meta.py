@@ -39,7 +39,7 @@ class RuntimeMeta(msgspec.Struct, frozen=True):
 
     def entry(self, name: str, container_id: str) -> Entry | None:
         """Return the entry of this instance, or None."""
-        return next((one for one in self.containers if (one.name, one.container_id) == (name, container_id)), None)
+        return next((each for each in self.containers if (each.name, each.container_id) == (name, container_id)), None)
 
     def encode(self) -> str:
         """Return the annotation's text."""
@@ -115,9 +115,9 @@ def current_env_hash(spec: SpecContainer, environment: Mapping[str, str]) -> int
 
 def parse_env(output: bytes) -> dict[str, str]:
     """Parse the output of `env`: one variable per line; further lines of a value are lost (nodeagent.md §5.4)."""
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for line in output.decode(errors="replace").splitlines():
         name, equals, value = line.strip().partition("=")
         if equals:
-            found.setdefault(name, value)
-    return found
+            variables.setdefault(name, value)
+    return variables

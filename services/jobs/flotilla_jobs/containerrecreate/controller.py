@@ -71,13 +71,13 @@ class Gatherer:
         if request is None:
             return None
         pod = self._pods.get(key[0], request.spec.pod_name)
-        found = pod is not None and pod.metadata.uid == pod_uid(request)
+        is_meant = pod is not None and pod.metadata.uid == pod_uid(request)
         leaving = pod is None or pod.metadata.deletion_timestamp is not None
         report = self._context.reported(request)
         return RecreateSnapshot(
             request=request,
-            pod=pod if found and not leaving else None,
-            pod_known=found
+            pod=pod if is_meant and not leaving else None,
+            pod_known=is_meant
             or self._context.confirm_deleted(PODS, (key[0], request.spec.pod_name), pod_uid(request), key),
             report=report if isinstance(report, RecreateReport) else None,
             ahead=self._ahead(request),

@@ -26,14 +26,14 @@ def selected(job: ImagePullJob, images: Table[NodeImage], pods: Iterable[Pod]) -
     """
     selector = job.spec.selector
     if job.spec.pod_selector is not None:
-        found = [images.get("", name) for name in sorted({pod.spec.node_name for pod in pods})]
+        candidates = [images.get("", name) for name in sorted({pod.spec.node_name for pod in pods})]
     elif selector is not None and selector.names:
-        found = [images.get("", name) for name in sorted(selector.names)]
+        candidates = [images.get("", name) for name in sorted(selector.names)]
     else:
         matches = job.node_query.matches
         chosen = (image for image in images if matches(image.metadata.labels))
-        found = sorted(chosen, key=lambda image: image.metadata.name)
-    return [image for image in found if image is not None and image.metadata.deletion_timestamp is None]
+        candidates = sorted(chosen, key=lambda image: image.metadata.name)
+    return [image for image in candidates if image is not None and image.metadata.deletion_timestamp is None]
 
 
 def matching_pods(job: ImagePullJob, pods: Iterable[Pod]) -> Sequence[Pod]:

@@ -57,15 +57,15 @@ class SourceSecrets:
 
         A secret that was not read for this job is missing, and is read soon.
         """
-        uid, found = job.metadata.uid, dict[str, Secret | None]()
+        uid, secrets = job.metadata.uid, dict[str, Secret | None]()
         for name in job.spec.pull_secrets:
             key = (job.metadata.namespace, name)
             if uid in self._seen_for.get(key, ()):
-                found[name] = self._known[key]
+                secrets[name] = self._known[key]
             else:
                 self._waiting.setdefault(key, set()).add(uid)
                 self._reads.ask(job.metadata.key, key)
-        return found
+        return secrets
 
     async def run(self) -> None:
         """Read requested secrets at once and those of running jobs periodically, until cancelled."""
@@ -98,8 +98,8 @@ class SourceSecrets:
     async def _update(self, key: Key) -> None:
         """Read the secret. Raises ApiError, Unreachable, MsgspecError."""
         waiting = set(self._waiting.get(key, ()))  # jobs that ask during this read wait for the next one
-        found = await found_or_none(self._get(SECRET, *key))
-        secret = None if found is None else self._decode(found)
+        body = await found_or_none(self._get(SECRET, *key))
+        secret = None if body is None else self._decode(body)
         news = key in self._known and _version(self._known[key]) != _version(secret)
         self._known[key] = secret
         self._seen_for.setdefault(key, set()).update(waiting)

@@ -79,12 +79,12 @@ class PullTimeouts:
 
     def applied(self, status: NodeImageStatus) -> NodeImageStatus:
         """Return the status with late pulls failed, or the same status if there are none."""
-        entries = {(name, entry.tag): entry for name, held in status.image_statuses.items() for entry in held.tags}
+        entries = {(name, entry.tag): entry for name, stored in status.image_statuses.items() for entry in stored.tags}
         for name, tag in tasks(self._image.spec.images):
-            held = entries.get((name, tag.tag))
-            if message := self._too_late(tag, held):
+            stored = entries.get((name, tag.tag))
+            if message := self._too_late(tag, stored):
                 self._record(name, tag, message)
-                entries[name, tag.tag] = self._failure(tag, held, message)
+                entries[name, tag.tag] = self._failure(tag, stored, message)
         return counted(self._image.spec.images, entries) if self.events else status
 
     def _too_late(self, tag: ImageTag, entry: TagStatus | None) -> str:

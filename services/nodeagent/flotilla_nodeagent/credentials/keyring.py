@@ -43,8 +43,8 @@ class Keyring:
         keys = sorted((key for key in self._entries if matches(key, repository)), reverse=True)
         if not keys and repository.startswith(HUB + "/"):
             keys = [key for key in self._entries if key in (_HUB_KEY, f"{_HUB_KEY}/")]
-        found = [login for key in keys for login in self._entries[key]]
-        return list(dict.fromkeys(found))
+        logins = [login for key in keys for login in self._entries[key]]
+        return list(dict.fromkeys(logins))
 
 
 def matches(key: str, repository: str) -> bool:

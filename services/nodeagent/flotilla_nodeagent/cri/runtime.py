@@ -74,8 +74,8 @@ class Runtime:
 
     async def container(self, container_id: str) -> Container | None:
         """Return the container with this ID, or None."""
-        found = await self._list(wire.ContainerFilter(id=container_id))
-        return next((container for container in found if container.id == container_id), None)
+        containers = await self._list(wire.ContainerFilter(id=container_id))
+        return next((container for container in containers if container.id == container_id), None)
 
     async def started_at(self, container_id: str) -> float:
         """Return when the container was started, in seconds since the epoch; 0 if it never was."""

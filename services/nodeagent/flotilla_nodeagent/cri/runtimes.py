@@ -78,15 +78,15 @@ class Runtimes:
 
     def named(self, name: str) -> Runtime | None:
         """Return the runtime whose container IDs have this prefix, or None."""
-        found = [runtime for runtime in (*self._answering.values(), *self._known.values()) if runtime.name == name]
-        return found[0] if found else None
+        matching = [runtime for runtime in (*self._answering.values(), *self._known.values()) if runtime.name == name]
+        return matching[0] if matching else None
 
     def primary(self) -> Runtime:
         """Return the kubelet's runtime, which pulls images. Raises Unavailable when no runtime answers."""
-        found = next(iter(self._answering.values()), None) or next(iter(self._known.values()), None)
-        if found is None:
+        runtime = next(iter(self._answering.values()), None) or next(iter(self._known.values()), None)
+        if runtime is None:
             raise Unavailable("no container runtime answers on this node")
-        return found
+        return runtime
 
     async def run(self) -> None:
         """Check for runtimes until cancelled."""

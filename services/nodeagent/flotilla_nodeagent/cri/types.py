@@ -89,10 +89,10 @@ class Login(msgspec.Struct, frozen=True):
 
 def newest(containers: list[Container]) -> dict[str, Container]:
     """Return the most recently created container of each name; runtimes keep dead ones for a while (cri.md §9)."""
-    found: dict[str, Container] = {}
-    for container in sorted(containers, key=lambda each: (each.created_at, each.restarts)):
-        found[container.name] = container
-    return found
+    by_name: dict[str, Container] = {}
+    for container in sorted(containers, key=lambda container: (container.created_at, container.restarts)):
+        by_name[container.name] = container
+    return by_name
 
 
 def _number(text: str, base: int) -> int:

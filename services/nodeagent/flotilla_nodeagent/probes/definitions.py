@@ -94,19 +94,19 @@ class Impossible(Exception):
 
 def read_probes(spec: NodePodProbeSpec) -> tuple[dict[Key, Probe], int]:
     """Return the probes to run by key, and the number of those over the limits of the pod or the node."""
-    found: dict[Key, Probe] = {}
+    probes: dict[Key, Probe] = {}
     of_pod: dict[str, int] = {}
     left_out = 0
     for pod in spec.pod_probes:
-        for one in pod.probes:
-            if (pod.uid, one.name) in found:
+        for probe in pod.probes:
+            if (pod.uid, probe.name) in probes:
                 continue
-            if of_pod.get(pod.uid, 0) >= PROBES_PER_POD or len(found) >= PROBES_PER_NODE:
+            if of_pod.get(pod.uid, 0) >= PROBES_PER_POD or len(probes) >= PROBES_PER_NODE:
                 left_out += 1
                 continue
             of_pod[pod.uid] = of_pod.get(pod.uid, 0) + 1
-            found[pod.uid, one.name] = _probe(pod, one)
-    return found, left_out
+            probes[pod.uid, probe.name] = _probe(pod, probe)
+    return probes, left_out
 
 
 def digest(handler: Handler | None) -> str:
@@ -114,10 +114,10 @@ def digest(handler: Handler | None) -> str:
     return hashlib.sha256(msgspec.json.encode(handler)).hexdigest()[:16]
 
 
-def _probe(pod: PodProbe, one: NodeProbe) -> Probe:
+def _probe(pod: PodProbe, probe: NodeProbe) -> Probe:
     spec, handler, refused, problem = ProbeSpec(), None, "", ""
     try:
-        spec = _read(one.probe)
+        spec = _read(probe.probe)
         handler = _handler(spec)
     except ProbeRejected as error:
         refused = str(error)
@@ -128,8 +128,8 @@ def _probe(pod: PodProbe, one: NodeProbe) -> Probe:
         pod=pod.name,
         uid=pod.uid,
         ip=pod.ip,
-        container=one.container_name,
-        name=one.name,
+        container=probe.container_name,
+        name=probe.name,
         handler=handler,
         refused=refused,
         problem=problem,

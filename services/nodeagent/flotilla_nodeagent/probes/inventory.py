@@ -73,30 +73,30 @@ class Inventory:
     async def _list(self) -> None:
         begun = self._clock.monotonic()
         try:
-            found = await self.runtime.all_containers()
+            listed = await self.runtime.all_containers()
         except CriError as error:
             self._failure = self._clock.monotonic(), error
             return
         self._failure = None
-        self._by_pod = _by_pod(found)
+        self._by_pod = _by_pod(listed)
         self._listed_at = begun
-        containers, sandboxes = {one.id for one in found}, {one.sandbox for one in found}
-        self._started = {one: at for one, at in self._started.items() if one in containers}
-        self._ips = {one: ips for one, ips in self._ips.items() if one in sandboxes}
+        containers, sandboxes = {each.id for each in listed}, {each.sandbox for each in listed}
+        self._started = {container: at for container, at in self._started.items() if container in containers}
+        self._ips = {sandbox: ips for sandbox, ips in self._ips.items() if sandbox in sandboxes}
 
 
 def _by_pod(containers: Iterable[Container]) -> dict[str, dict[str, Container]]:
     of_pod: dict[str, list[Container]] = {}
     for container in containers:
         of_pod.setdefault(container.labels.get(POD_UID_LABEL, ""), []).append(container)
-    return {uid: newest(held) for uid, held in of_pod.items()}
+    return {uid: newest(listed) for uid, listed in of_pod.items()}
 
 
 def _of(probe: Probe, containers: dict[str, Container]) -> Container | None:
     """Return the container that the probe names, if it belongs to the pod that the probe names."""
     # A NodePodProbe could name the container of another pod.
-    found = containers.get(probe.container)
-    if found is None:
+    container = containers.get(probe.container)
+    if container is None:
         return None
-    named = found.labels.get(POD_NAMESPACE_LABEL, probe.namespace), found.labels.get(POD_NAME_LABEL, probe.pod)
-    return found if named == (probe.namespace, probe.pod) else None
+    named = container.labels.get(POD_NAMESPACE_LABEL, probe.namespace), container.labels.get(POD_NAME_LABEL, probe.pod)
+    return container if named == (probe.namespace, probe.pod) else None

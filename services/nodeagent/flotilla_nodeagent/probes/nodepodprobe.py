@@ -149,34 +149,34 @@ class NodePodProbes:
         self._context.reporter.event(probe.namespace, probe.pod, event)
 
     async def _sync(self, key: Key) -> float | None:
-        found = self._copies.get(key)
-        if found is None or found.metadata.deletion_timestamp is not None:
+        node_probe = self._copies.get(key)
+        if node_probe is None or node_probe.metadata.deletion_timestamp is not None:
             self._prober.sync({}, {})
             self._read = self._reported = None
             return None
-        if found is not self._read:
-            self._take(found)
+        if node_probe is not self._read:
+            self._take(node_probe)
         now = self._context.clock.monotonic()
         if not self._writes.left(key[1], now):
             return self._writes.wait(key[1], now)  # not slept here: by then there may be something newer
         status = status_of(self._prober.workers)
         self._results.keep([*stored_results(self._prober.workers)])
-        if gist(status) != (gist(found.status) if self._reported is None else self._reported):
+        if gist(status) != (gist(node_probe.status) if self._reported is None else self._reported):
             self._writes.take(key[1], now)
-            await self._report(found, status)
+            await self._report(node_probe, status)
         return None
 
-    def _take(self, found: NodePodProbe) -> None:
+    def _take(self, node_probe: NodePodProbe) -> None:
         """Run the probes of this spec from now on."""
-        wanted, left_out = read_probes(found.spec)
+        wanted, left_out = read_probes(node_probe.spec)
         if left_out:
             self._log.warning("there are too many probes; the last ones do not run", left_out=left_out)
-        self._prober.sync(wanted, self._known(wanted, found.status))
+        self._prober.sync(wanted, self._known(wanted, node_probe.status))
         self._events = {one: at for one, at in self._events.items() if one in wanted}
         more = f"; {left_out} more are over the limit" if left_out else ""
         self._context.status.ready("probes", True, f"{len(wanted)} run{more}")
-        self._read = found
-        if gist(found.status) != self._reported:
+        self._read = node_probe
+        if gist(node_probe.status) != self._reported:
             self._reported = None
 
     def _known(self, wanted: Mapping[ProbeKey, Probe], status: NodePodProbeStatus) -> dict[ProbeKey, Progress]:
@@ -189,15 +189,15 @@ class NodePodProbes:
         if kept_before is None:
             return known
         for pod in status.pod_probe_statuses:
-            for one in pod.probe_states:
-                if one.last_probe_time is not None and one.last_transition_time is not None:
+            for state in pod.probe_states:
+                if state.last_probe_time is not None and state.last_transition_time is not None:
                     result = Result(
-                        state=one.state,
-                        message=one.message,
-                        probed=one.last_probe_time,
-                        since=one.last_transition_time,
+                        state=state.state,
+                        message=state.message,
+                        probed=state.last_probe_time,
+                        since=state.last_transition_time,
                     )
-                    known[pod.uid, one.name] = Progress(result=result)
+                    known[pod.uid, state.name] = Progress(result=result)
         for key, kept in kept_before.items():
             if key in wanted:
                 progress = Progress(container_id=kept.container_id, result=kept.result)
@@ -205,8 +205,8 @@ class NodePodProbes:
                 known[key] = progress if same else redefined(progress, self._context.clock.now())
         return known
 
-    async def _report(self, found: NodePodProbe, status: NodePodProbeStatus) -> None:
-        meta = found.metadata
+    async def _report(self, node_probe: NodePodProbe, status: NodePodProbeStatus) -> None:
+        meta = node_probe.metadata
         report = NodePodProbeReport(uid=meta.uid, resource_version=meta.resource_version, status=status)
         try:
             await self._context.reporter.send(NODE_POD_PROBES, "", meta.name, report)
@@ -256,7 +256,7 @@ def stored_results(workers: Mapping[ProbeKey, Worker]) -> Iterator[StoredResult]
 def gist(status: NodePodProbeStatus) -> Gist:
     """Return the part of the status that only the agent has: state, message and time of each probe."""
     return {
-        (pod.uid, one.name): (one.state, one.message, one.last_probe_time)
+        (pod.uid, state.name): (state.state, state.message, state.last_probe_time)
         for pod in status.pod_probe_statuses
-        for one in pod.probe_states
+        for state in pod.probe_states
     }

@@ -217,11 +217,11 @@ class Prober:
 
     async def _still_there(self, worker: Worker, container: Container) -> bool:
         """Read the container again, and report whether it is still the newest one in the same state."""
-        found = await self._inventory.read(worker.probe)
-        if found is not None and (found.id, found.state) == (container.id, container.state):
+        newest = await self._inventory.read(worker.probe)
+        if newest is not None and (newest.id, newest.state) == (container.id, container.state):
             return True
-        if found is not None:
-            await self._apply_container(worker, found)
+        if newest is not None:
+            await self._apply_container(worker, newest)
         self._bring_forward(worker, WAIT_SECONDS)
         return False
 

@@ -85,10 +85,10 @@ def _explain_probes(snapshot: PodProbeMarkerSnapshot, progress: Progress, builde
 
 
 def _grouped(progress: Progress) -> Mapping[tuple[str, str], list[str]]:
-    found: dict[tuple[str, str], list[str]] = {}
+    pods: dict[tuple[str, str], list[str]] = {}
     for one in progress.skipped:
-        found.setdefault((one.probe, one.why), []).append(one.pod)
-    return found
+        pods.setdefault((one.probe, one.why), []).append(one.pod)
+    return pods
 
 
 def _has_container(pod: Pod, name: str) -> bool:
