@@ -22,7 +22,7 @@ from flotilla_common.workload.gathering import (
 )
 from flotilla_common.workload.pernode import Departed
 from flotilla_daemonset.daemonset.plan import plan
-from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot, Options, PreviousPod, record_deletion
+from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot, Options, record_deletion
 
 NAMESAKES = "namesakes"
 """Index: revisions by `namespace/<name without its hash>`. They occupy a name even if others own them."""
@@ -57,8 +57,11 @@ class Gatherer:
         self._nodes = context.table(NODES)
         self._revisions = context.table(REVISIONS)
         self._pulls_ahead = PullsAhead(context, PULL_JOBS, DAEMON_SET)
-        self._previous_pods = Departed(self._daemonsets, self._pods, self._record_deletion)
-        self._clock = context.clock
+        self._previous_pods = Departed(
+            self._daemonsets,
+            self._pods,
+            lambda daemonset, pod, before: record_deletion(daemonset, pod, before, context.clock.now()),
+        )
         self.budgets = BudgetsOfPods(context)
         self._gates = context.gates
         self._options = options
@@ -84,9 +87,6 @@ class Gatherer:
             options=self._options,
             failures=memory.failures,
         )
-
-    def _record_deletion(self, daemonset: DaemonSet, pod: Pod, before: PreviousPod | None) -> PreviousPod:
-        return record_deletion(daemonset, pod, before, self._clock.now())
 
     def _revisions_of(self, meta: ObjectMeta) -> list[ControllerRevision]:
         revisions = (

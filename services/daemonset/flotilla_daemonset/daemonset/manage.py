@@ -109,7 +109,7 @@ def _allowed(context: PlanContext, missing: list[NodeState], builder: PlanBuilde
     targets = context.targets
     if not missing or not targets.partitioned_scaling or not targets.partition:
         return missing
-    there = sum(_has_first_pod(state) for state in context.nodes)
+    there = sum(state.new is not None and not state.messy for state in context.nodes)
     most = max(targets.desired - there - min(targets.partition, targets.desired), 0)
     kept = missing[most:]
     if kept:
@@ -117,10 +117,6 @@ def _allowed(context: PlanContext, missing: list[NodeState], builder: PlanBuilde
         text = f"no pod on {nodes_word(len(kept))} yet: partition {targets.partition} applies to new pods, too: "
         builder.reason(State.HELD, "PartitionedScaling", f"{text}{named(names)}", names)
     return missing[:most]
-
-
-def _has_first_pod(state: NodeState) -> bool:
-    return state.new is not None and not state.messy
 
 
 def plan_specified(context: PlanContext, actions: PodActions, builder: PlanBuilder) -> None:

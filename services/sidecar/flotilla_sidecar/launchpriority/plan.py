@@ -99,7 +99,8 @@ def _in_the_way(pod: Pod, has_key: bool, now: datetime) -> Plan:
 
 def _release(pod: Pod, barrier: Barrier, rank: int) -> Action:
     key, cause, pods = key_of(rank), f"container priority {rank}", (pod.metadata.name,)
-    owned = {"ownerReferences": [_owner(pod.metadata)]}
+    # This owner neither controls nor blocks: the ConfigMap is just deleted with the pod.
+    owned = {"ownerReferences": [{**POD.type_meta, "name": pod.metadata.name, "uid": pod.metadata.uid}]}
     name, namespace = barrier_name(pod), pod.metadata.namespace
     if not barrier.uid:
         metadata: Json = {"name": name, "namespace": namespace} | owned
@@ -114,11 +115,6 @@ def _release(pod: Pod, barrier: Barrier, rank: int) -> Action:
     # The keys of an earlier pod would start this one in any order. Owned by this pod, the ConfigMap is not collected.
     body = {"metadata": owned, "data": dict.fromkeys(sorted(barrier.keys)) | data}
     return patch_of(CONFIG_MAP, meta, Intent.UPDATE, cause, pods=pods, body=body, on_version=True)
-
-
-def _owner(meta: ObjectMeta) -> Json:
-    """Build an owner reference that neither controls nor blocks: the ConfigMap is just deleted with the pod."""
-    return {**POD.type_meta, "name": meta.name, "uid": meta.uid}
 
 
 def _complete(pod: Pod) -> Patch:

@@ -33,7 +33,6 @@ from flotilla_common.workload.ownership import owner_reference
 from flotilla_sidecar.terminator.containers import IGNORE_EXIT_CODE_ENV, Ending
 
 _EVENT = "SidecarTerminator"
-_VIRTUAL = ("type", "virtual-kubelet")
 _OVER = ("Succeeded", "Failed")
 
 
@@ -67,15 +66,10 @@ def plan(snapshot: EndingSnapshot, now: datetime) -> Plan:
             reasons=(Reason(State.STUCK, "NodeNotFound", message, symptom=True),),
             errors=(("terminate", message),),
         )
-    if _is_virtual(node):
+    if node.metadata.labels.get("type") == "virtual-kubelet":
         return _virtual(ending)
     chain = tuple(_real(snapshot, now))
     return Plan(stages=(Stage(chains=(chain,)),) if chain else (), reasons=tuple(_stuck(snapshot)))
-
-
-def _is_virtual(node: Node) -> bool:
-    key, value = _VIRTUAL
-    return node.metadata.labels.get(key) == value
 
 
 def _virtual(ending: Ending) -> Plan:

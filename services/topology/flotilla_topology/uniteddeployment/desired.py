@@ -88,12 +88,9 @@ def _spec(owner: UnitedDeployment, wanted: ChildSettings, template: Json, marks:
     spec["template"] = _pod_template(wanted.subset, member(spec, "template"), marks)
     _set_partition(spec, wanted)
     if wanted.max_unavailable is not None:
-        ensured(ensured(spec, _strategy(wanted.kind)), "rollingUpdate")["maxUnavailable"] = wanted.max_unavailable
+        strategy = ensured(spec, "strategy" if wanted.kind is DEPLOYMENTS else "updateStrategy")
+        ensured(strategy, "rollingUpdate")["maxUnavailable"] = wanted.max_unavailable
     return spec
-
-
-def _strategy(kind: ChildKind) -> str:
-    return "strategy" if kind is DEPLOYMENTS else "updateStrategy"
 
 
 def _set_partition(spec: Json, wanted: ChildSettings) -> None:

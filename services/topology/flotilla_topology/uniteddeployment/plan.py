@@ -81,7 +81,8 @@ def _plan(
         text = f"Specified subset replicas is ineffective: {error}"
         return _failed("Failed SpecifySubsetReplicas", "InvalidSubsetReplicas", text)
     schedulability = _try_again(children, schedulability, replicas, now)
-    partitions = {name: max(0, min(_partition(owner, name), count)) for name, count in replicas.items()}
+    wanted = owner.spec.update_strategy.manual_update.partitions
+    partitions = {name: max(0, min(wanted.get(name, 0), count)) for name, count in replicas.items()}
     handover = hand_over(owner, children, replicas, schedulability, now, builder)
     subsets = provision.Subsets(
         owner=owner,
@@ -257,10 +258,6 @@ def _try_again(
         else checked
         for name, checked in schedulability.items()
     }
-
-
-def _partition(owner: UnitedDeployment, subset: str) -> int:
-    return owner.spec.update_strategy.manual_update.partitions.get(subset, 0)
 
 
 def _finish(

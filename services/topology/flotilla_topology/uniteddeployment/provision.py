@@ -164,6 +164,7 @@ def _update(subsets: Subsets, child: Child, wanted: ChildSettings, builder: Plan
         return ()
     if cause == _ROLLING and not lacks(child.workload, target):
         return _stuck(child, wanted)
+    failed = f"Error updating PodSet ({child.kind.name}) {child.metadata.name} when updating: "
     patch = patch_of(
         child.kind.resource,
         child.metadata,
@@ -173,7 +174,7 @@ def _update(subsets: Subsets, child: Child, wanted: ChildSettings, builder: Plan
         on_version=wanted.replicas < child.workload.replicas,  # the pods that can be spared may have changed since
         phase=UPDATE,
         revision=wanted.revision,
-        on_failure=(_update_failed(child), Event(reason="FailedUpdateSubset", message="", warning=True)),
+        on_failure=tuple(Event("FailedUpdateSubset", message, warning=True) for message in (failed, "")),
     )
     return (patch, *_stuck(child, wanted))
 
@@ -193,11 +194,6 @@ def _cause(child: Child, wanted: ChildSettings) -> str:
     if not same_patch(child.patch, wanted.patch_text):
         return "patch"
     return _ROLLING if child.rolling else ""
-
-
-def _update_failed(child: Child) -> Event:
-    message = f"Error updating PodSet ({child.kind.name}) {child.metadata.name} when updating: "
-    return Event(reason="FailedUpdateSubset", message=message, warning=True)
 
 
 def _stuck(child: Child, wanted: ChildSettings) -> Chain:

@@ -124,7 +124,7 @@ class Gatherer:
         if not tracked:
             return target_of(resource, workload, paths, latest=Target().latest, tracked=False)
         latest = latest_version(kind, workload, self._newest_hash(workload) if kind == DEPLOYMENTS else None)
-        return target_of(resource, workload, paths, latest=latest, tracked=not _is_paused(workload))
+        return target_of(resource, workload, paths, latest=latest, tracked=workload.document.get("paused") is not True)
 
     def _newest_hash(self, deployment: Workload) -> str | None:
         """Return the hash of the ReplicaSet with the number of the Deployment's newest revision."""
@@ -202,10 +202,6 @@ class Gatherer:
                 if workload is not None:
                     yield from self.of_workload(resource, None, workload)
             yield from self.custom.of_owner(uid)
-
-
-def _is_paused(workload: Workload) -> bool:
-    return workload.document.get("paused") is True
 
 
 def _seen(workload: Workload) -> tuple[object, ...]:

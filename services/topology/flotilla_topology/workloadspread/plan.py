@@ -53,7 +53,9 @@ def plan(snapshot: WorkloadSpreadSnapshot, now: datetime) -> Plan:
     try:
         selected = _selected(snapshot)
         pods = sort_pods(selected, target.replicas)
-        costs = list(changed_costs(spread.spec.subsets, target, pods)) if _has_costs(target) else []
+        # Costs depend on which pods are the newest.
+        priced = target.costed and target.latest is not None
+        costs = list(changed_costs(spread.spec.subsets, target, pods)) if priced else []
         builder = PlanBuilder()
         books = books_of(spread, pods, target.replicas, now, builder.deadlines)
     except ValueError as error:
@@ -87,11 +89,6 @@ def _selected(snapshot: WorkloadSpreadSnapshot) -> WorkloadSpreadSnapshot:
     selector = Selector.compile(chosen.selector)
     pods = [pod for pod in snapshot.pods if selector.empty or selector.matches(pod.metadata.labels)]
     return msgspec.structs.replace(snapshot, pods=pods)
-
-
-def _has_costs(target: Target) -> bool:
-    """Report whether costs can be computed, for which the newest pods must be known."""
-    return target.costed and target.latest is not None
 
 
 def _writes(spread: WorkloadSpread, pods: Sorted, costs: Sequence[Cost]) -> Iterator[Chain]:
