@@ -1,18 +1,14 @@
 """Images on nodes: ImagePullJob, ImageListPullJob and NodeImage."""
 
-from datetime import datetime
-
 import msgspec
 
-from flotilla_cli.views.kindview import KindView, Related, Summary
+from flotilla_cli.views.kindview import KindView, Summary
+from flotilla_cli.views.related import node_itself
 from flotilla_common.api.documents import Json
 from flotilla_common.api.images import reference_of
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB, ImageListPullJob
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
-from flotilla_common.api.meta import metadata_of
-from flotilla_common.kube.interface import Api
-from flotilla_common.workload.causes import PodContext
 
 
 def list_job(raw: bytes) -> Summary:
@@ -69,10 +65,6 @@ def node_image(raw: bytes) -> Summary:
     return Summary(headline, ("IMAGE", "PHASE", "FOR", "MESSAGE"), rows)
 
 
-async def _node(_: Api, raw: bytes, now: datetime) -> Related:
-    return Related(nodes=[metadata_of(raw).name], basis=PodContext(now=now))
-
-
 def _node_progress(_: Json, status: Json) -> str:
     pulling = status.get("pulling", 0)
     return f"{pulling} of {status.get('desired', 0)} images being pulled" if pulling else ""
@@ -86,5 +78,5 @@ VIEWS = (
         progress=_list_progress,
     ),
     KindView(resource=IMAGE_PULL_JOB, summary=pull_job, progress=_pull_progress),
-    KindView(resource=NODE_IMAGE, summary=node_image, related=_node, progress=_node_progress),
+    KindView(resource=NODE_IMAGE, summary=node_image, related=node_itself, progress=_node_progress),
 )

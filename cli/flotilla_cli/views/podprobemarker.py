@@ -2,11 +2,11 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.views.kindview import KindView, PodQuery, PodQuestion, ReasonSource, Related, StepChange, Summary
+from flotilla_cli.views.kindview import KindView, PodQuery, PodQuestion, ReasonSource, StepChange, Summary
+from flotilla_cli.views.related import node_itself
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.errors import ApiError, found_or_none
 from flotilla_common.api.jsontext import read_json
@@ -22,7 +22,6 @@ from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER, Con
 from flotilla_common.api.meta import metadata_of, rfc3339
 from flotilla_common.control.text import pods_word
 from flotilla_common.kube.interface import Api
-from flotilla_common.workload.causes import PodContext
 
 MOST_PODS = 20
 """Number of pods whose results `explain` lists."""
@@ -172,10 +171,6 @@ def shown(message: str) -> str:
     return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
 
 
-async def _node(_: Api, raw: bytes, now: datetime) -> Related:
-    return Related(nodes=[metadata_of(raw).name], basis=PodContext(now=now))
-
-
 def step_changes(before: Json, after: Json) -> Sequence[StepChange]:
     """Return the number of pods with each probe, before a write and afterwards."""
     was, now = _pods_of_probes(before), _pods_of_probes(after)
@@ -210,5 +205,5 @@ VIEWS = (
         about_pod=_about_pod,
         carried_out_by=(NODE_POD_PROBE,),
     ),
-    KindView(resource=NODE_POD_PROBE, summary=node_pod_probe, related=_node, step_changes=step_changes),
+    KindView(resource=NODE_POD_PROBE, summary=node_pod_probe, related=node_itself, step_changes=step_changes),
 )

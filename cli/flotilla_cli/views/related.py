@@ -77,6 +77,11 @@ def controls(owner: ObjectMeta, dependent: ObjectMeta) -> bool:
     return any(one.controller and one.uid == owner.uid for one in dependent.owner_references)
 
 
+async def node_itself(_: Api, raw: bytes, now: datetime) -> Related:
+    """Return the node that the object is about, which has its name."""
+    return Related(nodes=[metadata_of(raw).name], basis=PodContext(now=now))
+
+
 def _covers(kind: KindView, raw: bytes) -> Coverage | None:
     """Return how the object covers nodes; None also if its template cannot be decoded, as it has no pods then."""
     try:

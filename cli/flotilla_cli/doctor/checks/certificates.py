@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from cryptography import x509
 
 from flotilla_cli.doctor.expected import is_ours
-from flotilla_cli.doctor.facts import Certificate, Facts
+from flotilla_cli.doctor.facts import Facts
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.install.endpoint import clients
 from flotilla_cli.output import span
@@ -29,7 +29,7 @@ _BUS = "restart the bus: its own certificate is made at each start; for servers 
 def check(facts: Facts) -> Looked:
     """Check the webhook's certificate as served and as reported, its authorities, and the bus's certificate."""
     served = facts.webhook_certificate.found
-    if served is not None and served.problem and not _has_ended(served, facts.now):
+    if served is not None and served.problem and served.end > facts.now:
         said = f"the caBundle of its entries does not trust it: {served.problem}"
         yield broken("CertificateUntrusted", "certificate of the webhook", said, _WEBHOOK)
     external = any("EnableExternalCerts=true" in (one.beat.gates or "") for one in facts.heartbeats.found or ())
@@ -65,10 +65,6 @@ def _authorities(bundle: str) -> list[datetime]:
         return [one.not_valid_after_utc for one in x509.load_pem_x509_certificates(base64.b64decode(bundle))]
     except (ValueError, binascii.Error):
         return []  # another check reports that it is not trusted
-
-
-def _has_ended(certificate: Certificate, now: datetime) -> bool:
-    return certificate.end <= now
 
 
 def _ending(about: str, end: datetime, now: datetime, advice: str, begin: datetime | None = None) -> Iterator[Finding]:
