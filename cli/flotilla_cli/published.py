@@ -114,7 +114,7 @@ async def last_why(bus: Bus, resource: Resource, namespace: str, name: str) -> W
     return None if message is None else decoded(message.data, Why)
 
 
-async def listen(bus: Bus, hear: Callable[[Heartbeat], object], service: str = "*") -> Follow:
+async def listen(bus: Bus, on_heartbeat: Callable[[Heartbeat], object], service: str = "*") -> Follow:
     """Pass on each heartbeat, with the sender of its subject: the bus lets no user publish on another's subject.
 
     Heartbeats of a release with another format are left out.
@@ -127,6 +127,6 @@ async def listen(bus: Bus, hear: Callable[[Heartbeat], object], service: str = "
         except msgspec.MsgspecError:
             return
         own = untoken(replica) if sender == NODE_AGENT else beat.replica
-        hear(msgspec.structs.replace(beat, service=sender, replica=own))
+        on_heartbeat(msgspec.structs.replace(beat, service=sender, replica=own))
 
     return await bus.subscribe(f"heartbeat.v1.{service}.*", take)

@@ -232,7 +232,7 @@ def _names(line: Line) -> Iterable[str]:
         yield from (name, line.owner, f"{line.namespace}/{name}", f"{kind}/{line.namespace}/{name}")
 
 
-def kept(streams: Iterable[str]) -> list[str]:
+def stored_streams(streams: Iterable[str]) -> list[str]:
     """Return the names of the streams that store subjects with these first words. Heartbeats are not stored."""
     found = {
         "kube": [subjects.kube_stream(resource).name for resource in published()],
@@ -242,7 +242,7 @@ def kept(streams: Iterable[str]) -> list[str]:
     return [name for stream in streams for name in found.get(stream, ())]
 
 
-async def read(bus: NatsBus, names: Iterable[str], since: datetime, hear: OnMessage) -> None:
+async def read_since(bus: NatsBus, names: Iterable[str], since: datetime, on_message: OnMessage) -> None:
     """Pass on the past in time order, and return; new messages follow until the bus is closed.
 
     Raises BusError if the past cannot be read.
@@ -254,7 +254,7 @@ async def read(bus: NatsBus, names: Iterable[str], since: datetime, hear: OnMess
     def reader(name: str) -> OnMessage:
         def take(message: Message) -> None:
             if past is None:
-                hear(message)
+                on_message(message)
                 return
             past.append(message)
             if not message.pending:
@@ -277,9 +277,9 @@ async def read(bus: NatsBus, names: Iterable[str], since: datetime, hear: OnMess
         raise BusError(f"{late}: not read to the end within {PATIENCE_SECONDS:g} s") from error
     held, past = past, None
     for message in sorted(held, key=lambda one: one.stored_at):
-        hear(message)
+        on_message(message)
 
 
-def stored(message: Message, now: datetime) -> datetime:
+def stored_at(message: Message, now: datetime) -> datetime:
     """Return when the message was published, by the stream, or now."""
     return datetime.fromtimestamp(message.stored_at, UTC) if message.stored_at else now

@@ -42,14 +42,14 @@ _APPLY = "application/apply-patch+yaml"
 _LOOK_SECONDS = 0.2
 
 
-async def carry_out(api: Api, clock: Clock, steps: Sequence[MigrationStep], tell: Callable[[str], None]) -> None:
-    """Execute the steps in order; `tell` gets a line after each. Raises InstallError, Unreachable."""
+async def carry_out(api: Api, clock: Clock, steps: Sequence[MigrationStep], report: Callable[[str], None]) -> None:
+    """Execute the steps in order; `report` gets a line after each. Raises InstallError, Unreachable."""
     for step in steps:
         for write in step.writes:
             await _insist(api, clock, write)
         for until in step.until:
             await _wait(api, clock, until)
-        tell(step.what)
+        report(step.what)
 
 
 async def _insist(api: Api, clock: Clock, write: Write) -> None:

@@ -18,7 +18,7 @@ _ADDRESSES = ("clusterIP", "clusterIPs")
 _SERVERS = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink")
 
 
-def kept(place: Place, live: Json) -> Write:
+def backup_of(place: Place, live: Json) -> Write:
     """Return the write of the object's backup."""
     document = _stripped(live) | place.resource.type_meta
     body: Json = {

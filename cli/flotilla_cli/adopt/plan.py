@@ -108,7 +108,7 @@ def _keep(found: Found) -> Iterator[MigrationStep]:
         if place != LEADER and place not in found.before and not place.name.startswith("flotilla-")
     ]
     if places:
-        writes = tuple(backup.kept(place, found.objects[place]) for place in places)
+        writes = tuple(backup.backup_of(place, found.objects[place]) for place in places)
         yield MigrationStep(f"back up {len(places)} objects, each in a ConfigMap", writes)
 
 

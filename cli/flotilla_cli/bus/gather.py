@@ -45,7 +45,7 @@ class Traffic:
         self._bytes = Counter[tuple[str, str, str]]()
         self._streams = Counter[str]()
 
-    def hear(self, message: Message) -> None:
+    def on_message(self, message: Message) -> None:
         """Count a message."""
         size = len(message.subject) + len(message.data) + sum(map(len, [*message.headers, *message.headers.values()]))
         key = _key(message.subject.split("."))
@@ -143,12 +143,12 @@ async def gather(bus: NatsBus, clock: Clock, seconds: float) -> BusSnapshot:
     beats: dict[str, Beat] = {}
     traffic = Traffic()
 
-    def hear(beat: Heartbeat) -> None:
+    def on_heartbeat(beat: Heartbeat) -> None:
         one = msgspec.convert(beat, Beat, from_attributes=True)
         beats[one.name] = one
 
-    listening = [await listen(bus, hear)]
-    listening += [await bus.subscribe(subject, traffic.hear) for subject in WATCHED]
+    listening = [await listen(bus, on_heartbeat)]
+    listening += [await bus.subscribe(subject, traffic.on_message) for subject in WATCHED]
     before, begun = await list_streams(bus), clock.monotonic()
     await clock.sleep(seconds)
     streams, passed = await list_streams(bus), clock.monotonic() - begun

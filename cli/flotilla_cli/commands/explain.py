@@ -99,7 +99,7 @@ async def _explain_pod(
 ) -> PodExplanation:
     async with open_api(target) as api:
         try:
-            return await story(api, url, namespace, name, clock, everything=everything)
+            return await explain_pod(api, url, namespace, name, clock, everything=everything)
         except ApiError as failure:
             if failure.code != 404:
                 raise
@@ -202,7 +202,7 @@ def _append_facts(text: Text, why: Why, now: datetime) -> None:
         text.append(f"  {name:<{width}}  {number}\n", "default")
 
 
-async def story(
+async def explain_pod(
     api: Api, url: str, namespace: str, name: str, clock: Clock, *, everything: bool = False
 ) -> PodExplanation:
     """Explain a pod; `everything`: also SidecarSets that select other pods. Raises ApiError and Unreachable."""

@@ -74,7 +74,7 @@ async def _get(options: GetOptions, target: Target, nats_url: str, *, watch: boo
             screen.once(lambda: live.drawing(clock.now(), limit), live.view())
             return
         if bus is not None:
-            await bus.subscribe(subjects.why(options.resource, options.namespace, options.name), live.hear)
+            await bus.subscribe(subjects.why(options.resource, options.namespace, options.name), live.on_why)
         await _watch(live, screen, clock, everything=options.everything)
 
 

@@ -10,7 +10,7 @@ from flotilla_cli.connection import Target, connected, open_api, open_bus, repor
 from flotilla_cli.history.gather import gather, gather_pod, writers_of
 from flotilla_cli.history.generations import ObjectRecords, Writer
 from flotilla_cli.history.render import render
-from flotilla_cli.history.timeline import Timeline, pod_story, story
+from flotilla_cli.history.timeline import Timeline, pod_timeline, timeline
 from flotilla_cli.options import Reach, object_argument, reach_options, since_option
 from flotilla_cli.output import printed
 from flotilla_common.api.documents import Json
@@ -51,12 +51,12 @@ async def _history(url: str, target: Target, resource: Resource, namespace: str,
     async with open_bus(url, target.kubeconfig) as bus:
         await connected(bus, clock)
         if resource == POD:
-            return pod_story(await gather_pod(bus, namespace, name))
+            return pod_timeline(await gather_pod(bus, namespace, name))
         record = await gather(bus, resource, namespace, name)
     known = {write.generation for write in record.user_writes}
     if any(one.generation not in known for one in record.decisions):
         record = msgspec.structs.replace(record, writers=await _writers(target, record, resource))
-    return story(record, clock.now())
+    return timeline(record, clock.now())
 
 
 async def _writers(target: Target, record: ObjectRecords, resource: Resource) -> tuple[Writer, ...]:

@@ -60,19 +60,19 @@ def plan(
     try:
         found = [one for place in files for one in read(place)]
         with reported():
-            stories = asyncio.run(_plan(found, options, target, reach.url))
+            reports = asyncio.run(_plan(found, options, target, reach.url))
     except (UnreadableManifest, click.ClickException, OSError) as error:
         click.echo(f"Error: {error}", err=True)
         context.exit(WRONG)
     if output == "json":
-        click.echo(msgspec.json.encode(stories))
+        click.echo(msgspec.json.encode(reports))
     else:
-        printed(Group(*(render(story, everything=everything) for story in stories)))
-    context.exit(_exit_code(stories))
+        printed(Group(*(render(report, everything=everything) for report in reports)))
+    context.exit(_exit_code(reports))
 
 
-def _exit_code(stories: list[Report]) -> int:
-    verdicts = {story.verdict for story in stories}
+def _exit_code(reports: list[Report]) -> int:
+    verdicts = {report.verdict for report in reports}
     return WRONG if REFUSED in verdicts else DIFFERENT if verdicts - {UNCHANGED, SKIPPED} else SAME
 
 
@@ -88,10 +88,10 @@ async def _plan(
             settings_of(nats, target.kubeconfig, plurals, clock), _tried(api, found, options)
         )
         reader = Reader(api)
-        stories = [
-            one if isinstance(one, Report) else await Preview(reader, one, planning, clock).story() for one in tried
+        reports = [
+            one if isinstance(one, Report) else await Preview(reader, one, planning, clock).report() for one in tried
         ]
-    return [_noted(story, words) for story in stories]
+    return [_noted(report, words) for report in reports]
 
 
 async def _tried(api: Api, found: Sequence[Manifest | Unsupported], options: PlanOptions) -> list[Applied | Report]:
@@ -118,11 +118,11 @@ def _skipped(one: Unsupported) -> Report:
     return Report(kind=kind, name=name, verdict=SKIPPED, words=one.why)
 
 
-def _noted(story: Report, words: str) -> Report:
+def _noted(report: Report, words: str) -> Report:
     """Add a note about settings that are not known, if they matter."""
-    if not words or story.verdict in (REFUSED, SKIPPED):
-        return story
-    return msgspec.structs.replace(story, notes=(*story.notes, words))
+    if not words or report.verdict in (REFUSED, SKIPPED):
+        return report
+    return msgspec.structs.replace(report, notes=(*report.notes, words))
 
 
 async def settings_of(url: str, kubeconfig: str, plurals: set[str], clock: Clock) -> tuple[Mapping[str, Planning], str]:
@@ -131,14 +131,14 @@ async def settings_of(url: str, kubeconfig: str, plurals: set[str], clock: Clock
         return {}, "no bus is known, so planning uses the default settings"
     found: dict[str, Planning] = {}
 
-    def hear(beat: Heartbeat) -> None:
+    def on_heartbeat(beat: Heartbeat) -> None:
         with contextlib.suppress(msgspec.MsgspecError):
             found.update(msgspec.convert(beat.planning, dict[str, Planning]))
 
     try:
         async with open_bus(url, kubeconfig) as bus:
             await connected(bus, clock)
-            await listen(bus, hear)
+            await listen(bus, on_heartbeat)
             deadline = clock.monotonic() + LISTEN_SECONDS
             while not plurals <= found.keys() and clock.monotonic() < deadline:
                 await clock.sleep(0.05)

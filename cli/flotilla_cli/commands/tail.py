@@ -80,12 +80,18 @@ def tail(
 async def _tail(options: TailOptions, url: str, clock: Clock) -> None:
     lines = _Lines(options, clock)
     async with open_bus(url) as bus:
-        live = options.streams if options.since is None else [one for one in options.streams if not traffic.kept([one])]
+        live = (
+            options.streams
+            if options.since is None
+            else [one for one in options.streams if not traffic.stored_streams([one])]
+        )
         for stream in live:
-            await bus.subscribe(f"{stream}.v1.>", lines.hear)
+            await bus.subscribe(f"{stream}.v1.>", lines.on_message)
         await connected(bus, clock)
         if options.since is not None:
-            await traffic.read(bus, traffic.kept(options.streams), clock.now() - options.since, lines.hear)
+            await traffic.read_since(
+                bus, traffic.stored_streams(options.streams), clock.now() - options.since, lines.on_message
+            )
         if options.follow and sys.stderr.isatty():
             click.echo("following the bus, Ctrl-C to stop", err=True)
         await lines.show()
@@ -101,9 +107,9 @@ class _Lines:
         self._reader = LineReader()
         self._lost = 0
 
-    def hear(self, message: Message) -> None:
+    def on_message(self, message: Message) -> None:
         """Queue the message's line if it matches."""
-        line = self._reader.read(message, traffic.stored(message, self._clock.now()))
+        line = self._reader.read(message, traffic.stored_at(message, self._clock.now()))
         elsewhere = line is not None and self._options.namespace and line.namespace != self._options.namespace
         if line is None or elsewhere or not matches(line, self._options.pattern):
             return

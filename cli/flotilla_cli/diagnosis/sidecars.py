@@ -25,7 +25,7 @@ class PodSurroundings(msgspec.Struct, frozen=True):
     """Last plans of the sidecar service for SidecarSets, by name; empty without the bus."""
 
 
-def sidecar_story(pod: Pod, surroundings: PodSurroundings, *, everything: bool = False) -> list[str]:
+def sidecar_lines(pod: Pod, surroundings: PodSurroundings, *, everything: bool = False) -> list[str]:
     """Explain each SidecarSet that the pod has, or might have.
 
     SidecarSets for other pods are only counted, unless `everything` is wanted.

@@ -69,7 +69,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     chapters: list[GenerationView]
 
 
-def story(record: ObjectRecords, now: datetime) -> Timeline:
+def timeline(record: ObjectRecords, now: datetime) -> Timeline:
     """Return the history of the object, as far back as it is recorded."""
     found = generations(record)
     whole = bool(found) and found[0].user_write is not None and found[0].user_write.action == "create"
@@ -181,7 +181,7 @@ def _latest(generation: Generation) -> datetime:
     return max(moments, default=generation.began)
 
 
-def pod_story(record: ObjectRecords) -> Timeline:
+def pod_timeline(record: ObjectRecords) -> Timeline:
     """Return the history of a pod, as one generation; without any if nothing is recorded."""
     pod = record.pods.get(record.name, Pod())
     own = {"created": pod.created, "scheduled": pod.scheduled, "Ready": pod.ready}

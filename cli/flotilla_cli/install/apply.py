@@ -8,7 +8,7 @@ import msgspec
 from flotilla_cli.install import endpoint
 from flotilla_cli.install.objects import (
     OPTIONAL,
-    Tell,
+    ReportWait,
     get,
     gone,
     is_leaving,
@@ -37,11 +37,17 @@ class InstallError(click.ClickException):
 
 
 async def apply(
-    api: Api, clock: Clock, wanted: Sequence[Json], tell: Tell, *, dry_run: bool = False, set_endpoints: bool = False
+    api: Api,
+    clock: Clock,
+    wanted: Sequence[Json],
+    report: ReportWait,
+    *,
+    dry_run: bool = False,
+    set_endpoints: bool = False,
 ) -> AsyncIterator[tuple[Json, str]]:
     """Apply the objects in order; yields each with `created`, `configured`, `unchanged` or `left out: …`.
 
-    An object that is still being removed is awaited, and created again; `tell` gets a line if that takes longer. With
+    An object that is still being removed is awaited, and created again; `report` gets a line if that takes longer. With
     `set_endpoints` existing objects get the wanted webhook endpoints, else they keep theirs. Raises InstallError,
     Unreachable.
     """
@@ -53,7 +59,7 @@ async def apply(
         try:
             live = await get(api, place_of(document))
             if live is not None and is_leaving(live) and not dry_run:
-                if why := await gone(api, clock, document, tell):
+                if why := await gone(api, clock, document, report):
                     raise InstallError(f"{title(document)} is still being removed: {why}")
                 live = None
             result = await _apply_one(api, document, live, dry_run=dry_run, set_endpoints=set_endpoints)

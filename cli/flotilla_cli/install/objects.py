@@ -66,7 +66,7 @@ _TOUCHED = "flotilla.kruise.io/removal-nudged"
 _SAY_NOTHING = frozenset({"NamesAccepted", "Established"})
 """Conditions of every CRD, which do not explain a delay."""
 
-Tell = Callable[[str], None]
+ReportWait = Callable[[str], None]
 """Receives a line about a longer wait."""
 
 
@@ -126,7 +126,7 @@ def is_true(live: Json, condition: str) -> bool:
     return any(one.get("type") == condition and one.get("status") == "True" for one in conditions)
 
 
-async def gone(api: Api, clock: Clock, document: Json, tell: Tell) -> str:
+async def gone(api: Api, clock: Clock, document: Json, report: ReportWait) -> str:
     """Wait until the object is gone. Return why it is not; empty if it is. Raises ApiError, Unreachable."""
     began, reported = clock.monotonic(), False
     nudge_at = began + NUDGE_SECONDS
@@ -136,7 +136,7 @@ async def gone(api: Api, clock: Clock, document: Json, tell: Tell) -> str:
             return holds_up(live)
         if waited > REPORT_SECONDS and not reported:
             reported = True
-            tell(f"waiting until {title(document)} is gone: {holds_up(live)}")
+            report(f"waiting until {title(document)} is gone: {holds_up(live)}")
         if document["kind"] == CRD.kind and clock.monotonic() >= nudge_at:
             nudge_at = clock.monotonic() + NUDGE_SECONDS
             await _nudge(api, clock, name_of(document))

@@ -13,7 +13,7 @@ import msgspec
 
 from flotilla_cli.install.apply import InstallError
 from flotilla_cli.install.manifests import definitions, manifests
-from flotilla_cli.install.objects import Tell, get, gone, name_of, namespace_of, place_of, resource_of, title
+from flotilla_cli.install.objects import ReportWait, get, gone, name_of, namespace_of, place_of, resource_of, title
 from flotilla_cli.install.rbac import SECRETS_NAMESPACE
 from flotilla_cli.views import all_views
 from flotilla_common.api.documents import Json, member
@@ -62,24 +62,26 @@ async def prepare_removal(api: Api) -> list[str]:
     return left
 
 
-async def remove(api: Api, clock: Clock, tell: Tell, *, dry_run: bool = False) -> AsyncIterator[tuple[Json, str]]:
+async def remove(
+    api: Api, clock: Clock, report: ReportWait, *, dry_run: bool = False
+) -> AsyncIterator[tuple[Json, str]]:
     """Remove everything; yields each object with `deleted`, `kept: …` or `still there: …`; absent ones are left out.
 
-    `tell` gets a line for longer waits. Raises InstallError, Unreachable.
+    `report` gets a line for longer waits. Raises InstallError, Unreachable.
     """
     emptying: list[Json] = []
     for document in removal_order():
         with _naming(document):
             result = await _remove_one(api, document, dry_run=dry_run)
             if result == DELETED and document["kind"] == "CustomResourceDefinition" and not dry_run:
-                result = await _until_gone(api, clock, document, tell)
+                result = await _until_gone(api, clock, document, report)
         if result == DELETED and document["kind"] == "Namespace" and not dry_run:
             emptying.append(document)
         elif result:
             yield document, result
     for document in emptying:
         with _naming(document):
-            result = await _until_gone(api, clock, document, tell)
+            result = await _until_gone(api, clock, document, report)
         yield document, result
 
 
@@ -94,8 +96,8 @@ async def withdraw(api: Api, unwanted: Sequence[Json], *, dry_run: bool = False)
                 yield document, result
 
 
-async def _until_gone(api: Api, clock: Clock, document: Json, tell: Tell) -> str:
-    why = await gone(api, clock, document, tell)
+async def _until_gone(api: Api, clock: Clock, document: Json, report: ReportWait) -> str:
+    why = await gone(api, clock, document, report)
     return f"{STILL_THERE}: {why}" if why else DELETED
 
 

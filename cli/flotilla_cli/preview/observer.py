@@ -42,7 +42,7 @@ class Observer:
         self._serving = {pod["metadata"]["uid"] for pod in objects.all(POD) if self.tracked(pod) and is_serving(pod)}
         self.before = self.lowest = len(self._serving)
         self.made = self.gone = 0
-        self._news: list[ClusterEvent] = []
+        self._events: list[ClusterEvent] = []
         objects.listen(self._see)
 
     @property
@@ -74,29 +74,29 @@ class Observer:
                 return True
         return False
 
-    def news(self) -> list[ClusterEvent]:
+    def take_events(self) -> list[ClusterEvent]:
         """Return the events since the last call."""
-        news, self._news = self._news, []
-        return news
+        events, self._events = self._events, []
+        return events
 
     def _see(self, resource: Resource, before: Json | None, after: Json | None) -> None:
         pod = after or before
         if resource == NODE_IMAGE and after is not None and before is not None:
-            self._news += [ClusterEvent(ANSWERED, after)] if after.get("status") != before.get("status") else []
+            self._events += [ClusterEvent(ANSWERED, after)] if after.get("status") != before.get("status") else []
         if resource == POD and after is not None and self._is_over(after) and not self._is_over(before or {}):
-            self._news.append(ClusterEvent(ENDED, after))
+            self._events.append(ClusterEvent(ENDED, after))
         if resource != POD or pod is None or not self.tracked(pod):
             return
         self.made += before is None
         self.gone += after is None
         uid = pod["metadata"]["uid"]
         if restarts := _restarts(before, after):
-            self._news.append(ClusterEvent(RESTARTED, pod, restarts))
+            self._events.append(ClusterEvent(RESTARTED, pod, restarts))
         if after is None:
-            self._news.append(ClusterEvent(GONE, pod))
+            self._events.append(ClusterEvent(GONE, pod))
         if after is not None and is_serving(after):
             if uid not in self._serving:
-                self._news.append(ClusterEvent(READY, pod))
+                self._events.append(ClusterEvent(READY, pod))
             self._serving.add(uid)
         else:
             self._serving.discard(uid)

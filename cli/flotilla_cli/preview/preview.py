@@ -90,28 +90,28 @@ class Preview:
         self._gates = Gates.parse(planning.get(self._resource.plural, Planning()).gates)
         self._cluster = Cluster(clock.now())
 
-    async def story(self) -> Report:
+    async def report(self) -> Report:
         """Return the report. Raises ApiError, Unreachable."""
         applied, objects = self._applied, self._cluster.objects
-        play = await self._prepared()
+        simulation = await self._prepared()
         observer = Observer(objects, self._kind, applied.stored)
         new = {applied.stored["metadata"].get("uid")} if applied.before is None else set[str]()
         owners = {document["metadata"].get("uid") for _, document in objects.everything()} - new
-        teller = WaveBuilder(applied.namespace, _unforeseeable(objects.all(CLAIM), owners))
-        hindrances = RecreateReasons(objects, applied.stored, self._kind, self._gates)
+        builder = WaveBuilder(applied.namespace, _unforeseeable(objects.all(CLAIM), owners))
+        recreate_reasons = RecreateReasons(objects, applied.stored, self._kind, self._gates)
         writes: list[Write] = []
-        for moment in play.run(self._resource, applied.stored):
-            teller.tell(moment, observer.news())
-            writes += [write for write in moment.writes if write.effective]
-        plan = play.plans.get((self._resource, (applied.namespace, applied.manifest.name)), Plan())
-        waves = tuple(hindrances.explained(wave) for wave in teller.waves)
-        story = composed(applied, waves, writes, observer, teller.retold(plan))
-        return msgspec.structs.replace(story, notes=self._notes(observer, finished=play.finished))
+        for tick in simulation.run(self._resource, applied.stored):
+            builder.add(tick, observer.take_events())
+            writes += [write for write in tick.writes if write.effective]
+        plan = simulation.plans.get((self._resource, (applied.namespace, applied.manifest.name)), Plan())
+        waves = tuple(recreate_reasons.explained(wave) for wave in builder.waves)
+        report = composed(applied, waves, writes, observer, builder.with_aliases(plan))
+        return msgspec.structs.replace(report, notes=self._notes(observer, finished=simulation.finished))
 
     async def _prepared(self) -> Simulation:
         """Return the simulation, with all objects loaded that it reads."""
         specs, everywhere = await self._specs()
-        play = Simulation(self._cluster, specs, self._planning, partial(with_defaults, gates=self._gates))
+        simulation = Simulation(self._cluster, specs, self._planning, partial(with_defaults, gates=self._gates))
         loaded = {self._resource} - everywhere
         for resource, spec in specs.items():
             planning = self._planning.get(resource.plural, Planning())
@@ -126,9 +126,9 @@ class Preview:
         needed = {other for resource in specs for other in view_of(resource).plan_reads}
         for resource in sorted(needed - loaded, key=lambda one: one.id):
             self._load(resource, await self._reader.list(resource, ""))
-        for resource, name in play.asks(self._resource, self._applied.stored):
+        for resource, name in simulation.asks(self._resource, self._applied.stored):
             self._load(resource, await self._reader.list(resource, "", name))
-        return play
+        return simulation
 
     async def _specs(self) -> tuple[dict[Resource, ControllerSpec[Any, Any]], set[Resource]]:
         """Return the controllers to simulate, and the resources that they read in all namespaces.

@@ -28,21 +28,21 @@ _STYLES = {"delete": "red", "recreate": "yellow", "create": "green"}
 _NOUNS = {POD.kind: "pod", CLAIM.kind: "claim"}
 
 
-def render(story: Report, *, everything: bool) -> Text:
+def render(report: Report, *, everything: bool) -> Text:
     """Render the report; `everything`: each pod and each wave."""
-    text = Text(story.place, style="bold").append(f"  {story.verdict}\n", "default")
-    if story.verdict in (REFUSED, SKIPPED):
-        return text.append(f"  {story.words}\n", style="red" if story.verdict == REFUSED else "dim")
-    for change in story.changes:
+    text = Text(report.place, style="bold").append(f"  {report.verdict}\n", "default")
+    if report.verdict in (REFUSED, SKIPPED):
+        return text.append(f"  {report.words}\n", style="red" if report.verdict == REFUSED else "dim")
+    for change in report.changes:
         value = "changes" if change.hidden else _values(change.before, change.after)
         text.append(f"  {change.path}: {value}\n")
-    if story.verdict == UNCHANGED:
-        text.append("  the apply changes nothing; already in progress:\n" if story.waves else "  nothing changes\n")
-    if story.revision is not None and (story.waves or story.verdict == CREATED):
-        text.append(f"  revision {story.revision.name}{' (new)' if story.revision.new else ''}\n")
-    for first, last, waves in _runs(story.waves, everything=everything):
+    if report.verdict == UNCHANGED:
+        text.append("  the apply changes nothing; already in progress:\n" if report.waves else "  nothing changes\n")
+    if report.revision is not None and (report.waves or report.verdict == CREATED):
+        text.append(f"  revision {report.revision.name}{' (new)' if report.revision.new else ''}\n")
+    for first, last, waves in _runs(report.waves, everything=everything):
         _append_waves(text, first, last, waves, everything=everything)
-    return _append_end(text, story)
+    return _append_end(text, report)
 
 
 def _runs(waves: Sequence[Wave], *, everything: bool) -> Iterable[tuple[int, int, Sequence[Wave]]]:
@@ -137,19 +137,19 @@ def _plain(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _append_end(text: Text, story: Report) -> Text:
-    for reason in story.reasons:
+def _append_end(text: Text, report: Report) -> Text:
+    for reason in report.reasons:
         text.append("   → ", style="green" if reason.state is State.DONE else "yellow")
         text.append(reason.sentence).append(f"  [{reason.code}]\n", style="dim")
-    if story.waves:
-        text.append(f"  {_totals(story)}\n")
-    for note in story.notes:
+    if report.waves:
+        text.append(f"  {_totals(report)}\n")
+    for note in report.notes:
         text.append(f"  note: {note}\n", style="dim")
     return text
 
 
-def _totals(story: Report) -> str:
-    totals = story.totals
+def _totals(report: Report) -> str:
+    totals = report.totals
     counts = {
         "updated in place": totals.updated_in_place,
         "recreated": totals.recreated,
@@ -160,7 +160,7 @@ def _totals(story: Report) -> str:
     }
     words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     line = f"pods: {words}; {totals.writes} writes" if words else f"{totals.writes} writes"
-    if (serving := story.serving) is None:
+    if (serving := report.serving) is None:
         return line
     limit = "" if serving.max_unavailable is None else f" (maxUnavailable {serving.max_unavailable})"
     return f"{line}; serving: {serving.now} now, {serving.lowest} at the lowest{limit}, {serving.end} in the end"

@@ -122,21 +122,21 @@ class Simulation:
         """Apply the object and yield each tick."""
         self._cluster.pods.meet()
         self._plan_from(resource, stored)
-        yield self._moment()
+        yield self._tick()
         begin, vain = self._cluster.clock.now(), Counter[Waker]()
         while self._may_go_on():
             if self._cluster.step():
-                yield self._moment()
+                yield self._tick()
                 continue
             wake, waker = self._next_wake(vain)
             if wake is None or wake - begin > HORIZON:
                 return
             self._cluster.clock.time = wake
-            moment = self._moment(waited=True)
+            tick = self._tick(waited=True)
             vain[waker] += 1
-            if moment.writes or self._awaits_run():
+            if tick.writes or self._awaits_run():
                 vain.clear()
-            yield moment
+            yield tick
         self.finished = False
 
     def _may_go_on(self) -> bool:
@@ -149,15 +149,15 @@ class Simulation:
         ahead = [(at, waker) for waker, at in wakes.items() if at > now and vain[waker] < VAIN_WAKES]
         return min(ahead, key=lambda one: one[0], default=(None, None))
 
-    def _moment(self, *, waited: bool = False) -> Tick:
+    def _tick(self, *, waited: bool = False) -> Tick:
         """Run all passes that follow from each other at this time."""
-        moment = Tick(at=self._cluster.clock.now(), writes=[], waited=waited)
+        tick = Tick(at=self._cluster.clock.now(), writes=[], waited=waited)
         wrote = True
         while wrote and self._may_go_on():
             done = [write for key in list(self._keys) for write in self._pass(*key)]
-            moment.writes += done
+            tick.writes += done
             wrote = any(write.effective for write in done)
-        return moment
+        return tick
 
     def _pass(self, resource: Resource, key: Key) -> list[Write]:
         """Run one pass of one controller over one object."""

@@ -28,36 +28,36 @@ class WaveBuilder:
         self._aliases: dict[str, str] = {}
         self._marked: dict[str, Step] = {}
         self._counts: dict[str, int] = {}
-        self._news: dict[str, dict[str, None]] = {}  # names by event
+        self._events: dict[str, dict[str, None]] = {}  # names by sort of event
         self._since: datetime | None = None  # the last event, or the last wave
         self._waited = False  # time had to pass since
         self.waves: list[Wave] = []
 
-    def tell(self, moment: Tick, news: Sequence[ClusterEvent]) -> None:
-        """Add the writes of a tick; `news`: the events before it."""
-        self._since = self._since or moment.at
-        self._waited = self._waited or moment.waited
-        for one in news:
-            if one.what == RESTARTED:
-                self._add(moment, [restart_of(one.object, one.containers)])
+    def add(self, tick: Tick, events: Sequence[ClusterEvent]) -> None:
+        """Add the writes of a tick; `events`: the events before it."""
+        self._since = self._since or tick.at
+        self._waited = self._waited or tick.waited
+        for event in events:
+            if event.what == RESTARTED:
+                self._add_wave(tick, [restart_of(event.object, event.containers)])
                 continue
-            self._news.setdefault(one.what, {})[self.called(one.object["metadata"]["name"])] = None
-            self._since = moment.at
-        self._add(moment, self._steps(moment))
+            self._events.setdefault(event.what, {})[self.called(event.object["metadata"]["name"])] = None
+            self._since = tick.at
+        self._add_wave(tick, self._steps(tick))
 
-    def _add(self, moment: Tick, steps: Sequence[Step]) -> None:
+    def _add_wave(self, tick: Tick, steps: Sequence[Step]) -> None:
         """Add a wave if it has steps.
 
         Seconds count only for waits that a planner set: how long the cluster itself takes is not known.
         """
         if not steps:
             return
-        heard = {what: tuple(self._news.get(what, ())) for what in (READY, GONE, ANSWERED, ENDED)}
-        seconds = int((moment.at - (self._since or moment.at)).total_seconds()) if self._waited else 0
-        self.waves.append(Wave(**heard, seconds=seconds, steps=tuple(steps)))
-        self._news, self._since, self._waited = {}, moment.at, False
+        events = {what: tuple(self._events.get(what, ())) for what in (READY, GONE, ANSWERED, ENDED)}
+        seconds = int((tick.at - (self._since or tick.at)).total_seconds()) if self._waited else 0
+        self.waves.append(Wave(**events, seconds=seconds, steps=tuple(steps)))
+        self._events, self._since, self._waited = {}, tick.at, False
 
-    def retold(self, plan: Plan) -> Plan:
+    def with_aliases(self, plan: Plan) -> Plan:
         """Return the plan with aliases in its reasons."""
         reasons = tuple(
             msgspec.structs.replace(
@@ -73,9 +73,9 @@ class WaveBuilder:
             text = text.replace(name, alias)
         return text
 
-    def _steps(self, moment: Tick) -> list[Step]:
+    def _steps(self, tick: Tick) -> list[Step]:
         found: dict[Step, None] = {}
-        for write in moment.writes:
+        for write in tick.writes:
             if isinstance(write.action, Create) and self._unnamed(write):
                 self._name(write.action.resource.kind, write.action.name)
             step = step_of(write)

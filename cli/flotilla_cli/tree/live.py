@@ -74,7 +74,7 @@ class LiveView:
                 group.create_task(self._reflector(resource, _DependentSink(self, resource)).run())
             group.create_task(self._keep_looking())
 
-    def hear(self, message: Message) -> None:
+    def on_why(self, message: Message) -> None:
         """Store a record of why.v1; one that cannot be decoded counts as none."""
         self.why = decoded(message.data, Why)
         self.changed.set()

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from flotilla_cli.diagnosis.sidecars import PodSurroundings, sidecar_story, why_not
+from flotilla_cli.diagnosis.sidecars import PodSurroundings, sidecar_lines, why_not
 from flotilla_cli.views.kindview import KindView, PodQuery, PodQuestion, Summary
 from flotilla_cli.views.progress import with_limits
 from flotilla_cli.views.related import pods_of
@@ -75,7 +75,7 @@ async def _about_pod(about: PodQuestion) -> Sequence[str]:
     labels = metadata_of(await about.api.get(NAMESPACE, "", about.pod.metadata.namespace)).labels
     whys = await about.whys(SIDECAR_SET, injected(about.pod.metadata.annotations))
     surroundings = PodSurroundings(labels, await _sidecar_sets(about.api), whys)
-    return sidecar_story(about.pod, surroundings, everything=about.everything)
+    return sidecar_lines(about.pod, surroundings, everything=about.everything)
 
 
 async def _uninjected(api: Api, raw: bytes) -> list[str]:

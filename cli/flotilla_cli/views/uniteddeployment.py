@@ -71,7 +71,9 @@ async def _about_pod(about: PodQuestion) -> Sequence[str]:
     if name is None or owner is None:
         return []
     raw = await found_or_none(about.api.get(UNITED_DEPLOYMENT, about.pod.metadata.namespace, owner.name))
-    return list(_story(msgspec.json.decode(raw, type=UnitedDeployment), name, about.pod)) if raw is not None else []
+    return (
+        list(_subset_lines(msgspec.json.decode(raw, type=UnitedDeployment), name, about.pod)) if raw is not None else []
+    )
 
 
 async def _owner(api: Api, pod: Pod) -> OwnerReference | None:
@@ -89,7 +91,7 @@ async def _owner(api: Api, pod: Pod) -> OwnerReference | None:
     return None
 
 
-def _story(united: UnitedDeployment, name: str, pod: Pod) -> Iterator[str]:
+def _subset_lines(united: UnitedDeployment, name: str, pod: Pod) -> Iterator[str]:
     spec, status, labels = united.spec, united.status, pod.metadata.labels
     begin = f"UnitedDeployment {united.metadata.name}"
     subset = next((one for one in spec.topology.subsets if one.name == name), None)

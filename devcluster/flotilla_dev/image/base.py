@@ -143,12 +143,12 @@ def make(scratch: Path) -> tuple[Tree, Sequence[Package]]:
     """Return the layer's files without bytecode, and the packages they come from. Raises ClickException."""
     require_debian()
     found = download(PACKAGES, scratch)
-    made: dict[str, Entry] = {name: entry for package in found for name, entry in files(package) if kept(name)}
+    made: dict[str, Entry] = {name: entry for package in found for name, entry in files(package) if is_kept(name)}
     described = [describe(package) for package in found]
     return made | _made(made, described), described
 
 
-def kept(name: str) -> bool:
+def is_kept(name: str) -> bool:
     """Report whether a file of a package belongs into the image."""
     return bool(KEPT.match(name)) and not DROPPED.match(name)
 

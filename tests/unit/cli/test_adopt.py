@@ -252,7 +252,7 @@ def test_openkruise_finds_configurations_that_went_with_the_chart():
 def test_a_service_may_come_back_under_another_address():
     place = Place(SERVICE, "kruise-system", "kruise-webhook-service")
     live: Json = {"metadata": {"name": place.name, "namespace": place.namespace}, "spec": {"clusterIP": "10.96.0.7"}}
-    _, kept = backup.read(backup.kept(place, live).body)
+    _, kept = backup.read(backup.backup_of(place, live).body)
     assert kept["spec"] == {}
     assert backup.is_as_before(kept, live | {"spec": {"clusterIP": "10.96.0.8"}})
 

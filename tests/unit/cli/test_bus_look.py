@@ -128,7 +128,7 @@ def test_traffic_is_counted_by_stream_and_by_what_it_is_about() -> None:
         *("kube.v1.core.pods.shop.web-1", "kube.v1.core.pods.shop.web-2", "kube.v1.core.pods"),
         *("act.v1.cloneset.pods.shop.web-1", "why.v1.clonesets.shop.web", "node.v1.n1.nodeimages._.n1"),
     ):
-        traffic.hear(Message(subject=subject, data=b"x" * 10, headers={"op": "ADDED"}))
+        traffic.on_message(Message(subject=subject, data=b"x" * 10, headers={"op": "ADDED"}))
     shares = {(one.source, one.namespace, one.what): one.messages for one in traffic.largest(10)}
     assert shares == {
         ("kube", "shop", "pods"): 2,

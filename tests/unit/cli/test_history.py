@@ -16,7 +16,7 @@ from flotilla_cli.history.gather import writers_of
 from flotilla_cli.history.generations import ObjectRecords, Pod, Writer, is_user_write
 from flotilla_cli.history.operations import Operation, operations, waves
 from flotilla_cli.history.render import LINES, render
-from flotilla_cli.history.timeline import GenerationView, Timeline, pod_story, story
+from flotilla_cli.history.timeline import GenerationView, Timeline, pod_timeline, timeline
 from flotilla_cli.output import plain
 from flotilla_cli.published import Act, Failure, Owner, Why, decoded
 from flotilla_common.control.plan import Intent, Reason, State
@@ -88,7 +88,7 @@ def told(*parts: Act | Why, pods: dict[str, Pod] | None = None, **more: Any) -> 
         pods=pods or {},
         **more,
     )
-    return story(record, at(100))
+    return timeline(record, at(100))
 
 
 def lines(chapter: GenerationView) -> list[str]:
@@ -96,7 +96,7 @@ def lines(chapter: GenerationView) -> list[str]:
 
 
 def test_a_recorded_rollout_is_told_from_the_change_to_the_last_pod() -> None:
-    found = story(recorded(), at(100))
+    found = timeline(recorded(), at(100))
     created, rollout = found.chapters
     assert found.notes == []
     assert (created.title, created.generation) == ("created by admin with kubectl-client-side-apply", 1)
@@ -252,14 +252,14 @@ def test_the_story_of_a_pod_is_every_write_on_it_and_its_own_steps() -> None:
         writes=(write(1, "web-1"), *in_place(40, "web-1")),
         pods={"web-1": Pod(created=at(0), scheduled=at(1), ready=at(41))},
     )
-    found = pod_story(record)
+    found = pod_timeline(record)
     (chapter,) = found.chapters
     assert found.notes == []
     assert [step.text.partition(" (")[0] for step in chapter.steps][:1] == ["created"]
     assert "cloneset: create, scale up for CloneSet web → Ok" in lines(chapter)
     assert len(chapter.steps) == 7
-    assert pod_story(msgspec.structs.replace(record, begins=at(5))).notes
-    assert pod_story(ObjectRecords(kind="Pod", namespace="a", name="b")).chapters == []
+    assert pod_timeline(msgspec.structs.replace(record, begins=at(5))).notes
+    assert pod_timeline(ObjectRecords(kind="Pod", namespace="a", name="b")).chapters == []
 
 
 BUDGET = Owner("PodUnavailableBudget", "default", "web")
@@ -280,7 +280,7 @@ def test_who_used_a_budget_and_who_was_refused() -> None:
         user_writes=(user_write(0, 1, "create"),),
         uses=(use(1, "web-1"), use(1.1, "web-2"), use(2, "web-3", "none is left"), taken, use(60, "web-4")),
     )
-    (chapter,) = story(record, at(100)).chapters
+    (chapter,) = timeline(record, at(100)).chapters
     assert lines(chapter) == [
         "2 times admitted: delete by jane: web-1, web-2",
         "refused: delete by jane: web-3: none is left",
@@ -294,12 +294,12 @@ def test_a_pod_that_a_budget_protects() -> None:
     record = ObjectRecords(
         kind="Pod", namespace="default", name="web-3", writes=(use(2, "web-3", "none is left", "evict"),)
     )
-    (chapter,) = pod_story(record).chapters
+    (chapter,) = pod_timeline(record).chapters
     assert lines(chapter) == ["evict by jane, decided by PodUnavailableBudget web → Denied: none is left"]
 
 
 def test_a_story_is_one_json_document() -> None:
-    document = json.loads(msgspec.json.encode(story(recorded(), at(100))))
+    document = json.loads(msgspec.json.encode(timeline(recorded(), at(100))))
     assert document["chapters"][1]["totals"]["podWrites"] == 18
     assert document["chapters"][1]["steps"][0]["tone"] == "decision"
 
@@ -330,7 +330,7 @@ def test_causes_may_read_differently_without_another_story(causes: list[str]) ->
     first, second = (operations(writes, record.kind, record.pods) for writes in (record.writes, other))
     assert [shape(one) for one in first] == [shape(one) for one in second]
     assert [len(wave.operations) for wave in waves(first)] == [len(wave.operations) for wave in waves(second)]
-    stories = (story(msgspec.structs.replace(record, writes=writes), at(100)) for writes in (record.writes, other))
+    stories = (timeline(msgspec.structs.replace(record, writes=writes), at(100)) for writes in (record.writes, other))
     totals, others = ([chapter.totals for chapter in one.chapters] for one in stories)
     assert totals == others
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from flotilla_cli.commands.explain import launch_story
-from flotilla_cli.diagnosis.sidecars import PodSurroundings, sidecar_story
+from flotilla_cli.diagnosis.sidecars import PodSurroundings, sidecar_lines
 from flotilla_cli.published import Why
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet
@@ -47,7 +47,7 @@ def pod(*injected: str, labels: Json | None = None, hash_: str = "h", plain: str
 
 
 def told(about: Pod, *sets: SidecarSet, labels: Json | None = None, whys: dict[str, Why] | None = None) -> str:
-    (line,) = sidecar_story(about, PodSurroundings(labels or {}, sets, whys or {}), everything=True)[:1]
+    (line,) = sidecar_lines(about, PodSurroundings(labels or {}, sets, whys or {}), everything=True)[:1]
     return line.partition(": ")[2]
 
 
@@ -223,10 +223,10 @@ UNLESS_OLD = {"matchExpressions": [{"key": "old", "operator": "DoesNotExist"}, {
 )  # fmt: skip
 def test_only_those_are_named_that_somebody_may_wonder_about(one: SidecarSet, shown: bool) -> None:
     about, surroundings = pod(labels={"app": "x", "tier": "front"}), PodSurroundings({"team": "blue"}, [one], {})
-    lines = sidecar_story(about, surroundings)
+    lines = sidecar_lines(about, surroundings)
     assert [line.startswith("SidecarSet ") for line in lines] == [shown]
     assert shown or lines == ["1 other SidecarSet selects other pods (-v names it)"]
-    assert sidecar_story(about, surroundings, everything=True)[0].startswith(
+    assert sidecar_lines(about, surroundings, everything=True)[0].startswith(
         f"SidecarSet {one.metadata.name}: not injected"
     )
 
@@ -234,11 +234,11 @@ def test_only_those_are_named_that_somebody_may_wonder_about(one: SidecarSet, sh
 def test_the_others_are_counted() -> None:
     others = [selecting(f"app=other-{number}", name=f"other-{number}") for number in range(20)]
     about, surroundings = pod("log"), PodSurroundings({}, [sidecar_set(), *others], {})
-    assert sidecar_story(about, surroundings) == [
+    assert sidecar_lines(about, surroundings) == [
         "SidecarSet log: injected and up to date",
         "20 other SidecarSets select other pods (-v names them)",
     ]
-    assert len(sidecar_story(about, surroundings, everything=True)) == 21
+    assert len(sidecar_lines(about, surroundings, everything=True)) == 21
 
 
 def test_exempt_namespaces() -> None:
@@ -249,7 +249,7 @@ def test_exempt_namespaces() -> None:
 def test_a_canary_takes_the_place_of_its_base() -> None:
     marks = {"apps.kruise.io/sidecarset-canary": "true", "apps.kruise.io/sidecarset-base": "log"}
     canary = sidecar_set("canary", annotations=marks)
-    lines = sidecar_story(pod("canary"), PodSurroundings({}, [canary, sidecar_set()], {}))
+    lines = sidecar_lines(pod("canary"), PodSurroundings({}, [canary, sidecar_set()], {}))
     assert lines[0] == "SidecarSet canary: injected and up to date"
     assert lines[1] == "SidecarSet log: not injected: SidecarSet canary is its canary, and replaced it"
 

@@ -259,7 +259,7 @@ def stored(subject: str, at: float) -> Message:
 async def test_the_past_of_all_streams_comes_in_the_order_of_time_and_then_the_present():
     bus = Streams(act=[stored("act.1", 1), stored("act.4", 4)], decisions=[stored("why.2", 2)], why=[])
     heard: list[str] = []
-    await traffic.read(
+    await traffic.read_since(
         cast("NatsBus", bus), ["act", "decisions", "why"], NOW, lambda message: heard.append(message.subject)
     )
     assert heard == ["act.1", "why.2", "act.4"]
@@ -274,14 +274,14 @@ async def test_a_past_that_is_not_read_to_its_end_is_an_error(monkeypatch: pytes
 
     monkeypatch.setattr(traffic, "PATIENCE_SECONDS", 0.01)
     with pytest.raises(BusError, match="act: not read to the end"):
-        await traffic.read(cast("NatsBus", Stuck()), ["act"], NOW, lambda message: None)
+        await traffic.read_since(cast("NatsBus", Stuck()), ["act"], NOW, lambda message: None)
 
 
 def test_decisions_are_kept_and_heartbeats_are_not():
-    assert traffic.kept(["act", "why", "heartbeat"]) == ["act", "decisions"]
-    assert "kube_core_pods" in traffic.kept(["kube"])
-    assert traffic.stored(stored("x", 0), NOW) == NOW
-    assert traffic.stored(stored("x", 5), NOW) == datetime.fromtimestamp(5, UTC)
+    assert traffic.stored_streams(["act", "why", "heartbeat"]) == ["act", "decisions"]
+    assert "kube_core_pods" in traffic.stored_streams(["kube"])
+    assert traffic.stored_at(stored("x", 0), NOW) == NOW
+    assert traffic.stored_at(stored("x", 5), NOW) == datetime.fromtimestamp(5, UTC)
 
 
 def test_a_users_change_tells_who_with_what_and_which_fields():

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from flotilla_cli.commands.explain import story
+from flotilla_cli.commands.explain import explain_pod
 from flotilla_cli.diagnosis.diagnose import diagnose
 from flotilla_cli.output import plain
 from flotilla_cli.preview.report import Report
@@ -159,7 +159,7 @@ async def test_a_pod_is_told_of_by_each_kind_that_knows_it(added: Kind) -> None:
     api = cluster()
     api.replace_all(NAMESPACE, named("shop"))
     api.replace_all(POD, PODS[0] | {"metadata": PODS[0]["metadata"] | {"labels": LABELS}})
-    told = await story(cast("Api", api), "", "shop", "shop-set-a", Patient())
+    told = await explain_pod(cast("Api", api), "", "shop", "shop-set-a", Patient())
     assert told.reasons == ["it is counted by Sample shop"]
     assert told.sentence.startswith("ready, and available after minReadySeconds 9")
 

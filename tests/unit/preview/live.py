@@ -62,7 +62,7 @@ async def story_of(
     )
     clock = ManualClock(NOW + timedelta(hours=1))
     planning = {known.resource.plural: Planning(gates=gates)}
-    return await Preview(Shelf(objects, forbidden), applied, planning, clock).story()
+    return await Preview(Shelf(objects, forbidden), applied, planning, clock).report()
 
 
 def settled(builder: CloneSetBuilder) -> World:

@@ -33,7 +33,7 @@ from flotilla_dev.image.tree import File
     ],
 )
 def test_files_of_debian_s_packages(path: str, kept: bool) -> None:
-    assert base.kept(path) is kept
+    assert base.is_kept(path) is kept
 
 
 @pytest.mark.parametrize(
