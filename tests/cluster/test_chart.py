@@ -52,7 +52,7 @@ def space(flotilla: Release, request: pytest.FixtureRequest) -> Iterator[Workspa
 
 def test_images_are_pulled_ahead(space: Workspace) -> None:
     space.until(lambda: len(space.read("nodeimages")["items"]) == 3)
-    space.kubectl("create", "-f", "-", stdin=PULL)
+    space.create(PULL)
     assert ended(space)["succeeded"] == 3
 
 
@@ -83,13 +83,13 @@ async def test_the_node_agent_restarts_a_container(flotilla: Release, space: Wor
     (pod,) = space.pods
     wish = {"podName": pod, "containers": [{"name": "nginx"}]}
     document = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "ContainerRecreateRequest", "spec": wish}
-    space.kubectl("create", "-f", "-", stdin=json.dumps(document | {"metadata": {"name": "again"}}))
+    space.create(document | {"metadata": {"name": "again"}})
     space.until(lambda: space.read("crr", "again").get("status", {}).get("phase") == "Completed")
     space.until(lambda: restarts(space.pod(pod)) == 1)
 
 
 def test_uninstalling_never_deletes_workloads(flotilla: Release, cluster: RealCluster, space: Workspace) -> None:
-    space.kubectl("create", "-f", "-", stdin=PULL)
+    space.create(PULL)
     space.apply(CLONE_SETS)
     space.settled(availableReplicas=6)
     refused = flotilla.helm.run("uninstall", "flotilla", "--timeout", "60s", check=False)

@@ -1,6 +1,5 @@
 """Worked examples of containerrecreaterequest.md §12 on real nodes: real hooks, real stops, the real agent."""
 
-import json
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -40,7 +39,7 @@ def pod(space: Workspace, hook: Json | None = None, *, name: str = "web", gated:
     containers = [container("app", hook), container("side")]
     body = {"containers": containers, "terminationGracePeriodSeconds": 2, **gates, **spec}
     document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": body}
-    space.kubectl("create", "-f", "-", stdin=json.dumps(document))
+    space.create(document)
     space.until(lambda: condition(space.pod(name), "Ready").get("status") == "True", PATIENCE)
     return space.pod(name)
 
@@ -64,7 +63,7 @@ def request(
             **spec,
         },
     }
-    space.kubectl("create", "-f", "-", stdin=json.dumps(document))
+    space.create(document)
 
 
 def status(space: Workspace, name: str = "r") -> Json:
@@ -261,7 +260,7 @@ def test_fifty_requests_at_once(space: Workspace) -> None:
     for name in names:
         body = {"containers": [container("app"), container("side")], "terminationGracePeriodSeconds": 2}
         document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": body}
-        space.kubectl("create", "-f", "-", stdin=json.dumps(document))
+        space.create(document)
     space.until(lambda: sum(condition(one, "Ready").get("status") == "True" for one in space.pods.values()) == 25, 120)
     for name in names:
         for one in ("app", "side"):

@@ -28,7 +28,7 @@ async def runtime(cluster: RealCluster) -> AsyncIterator[Runtime]:
 
 @pytest.fixture(scope="module")
 def uid(cluster: RealCluster) -> str:
-    cluster.kubectl("create", "-f", "-", stdin=POD)
+    cluster.create(POD)
     cluster.kubectl("wait", "pod/cri", "--for=condition=Ready", "--timeout=60s")
     return cluster.read("pod", "cri")["metadata"]["uid"]
 

@@ -1,6 +1,5 @@
 """The image on a real node: every program in it starts under Pod Security "restricted", and its services are alive."""
 
-import json
 import re
 import tempfile
 from collections.abc import Sequence
@@ -55,7 +54,7 @@ def start(
     if probe:
         container["readinessProbe"] = probe
     pod = typed(POD, name, SPACE, spec={"restartPolicy": "Never", "containers": [container]})
-    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(pod))
+    cluster.apply(pod)
 
 
 def ready(cluster: RealCluster, name: str) -> bool:

@@ -1,6 +1,5 @@
 """Image pulls on real nodes: interrupted, under clock changes, shared by jobs, on leaving nodes, and many at once."""
 
-import json
 import time
 from datetime import datetime
 from itertools import pairwise
@@ -150,7 +149,7 @@ async def test_twenty_images_for_every_node(space: Workspace, staffed: Staffed, 
     }
     before = {node: staffed.agents.cpu_seconds(node) for node in nodes}
     moments = [time.monotonic()]
-    space.kubectl("create", "-f", "-", stdin=json.dumps(document))
+    space.create(document)
     space.until(lambda: all(front.wanted(name, MANIFESTS) == set(nodes) for name in names), 60)
     moments.append(time.monotonic())
     for name in names:

@@ -1,6 +1,5 @@
 """Containers that start in order, and sidecars that end with the work, in real pods (container-extras.md §A, §B)."""
 
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -35,7 +34,7 @@ def container(name: str, priority: int | None = None, *, image: str = OLD, label
 
 
 def create(space: Workspace, document: Json) -> None:
-    space.kubectl("create", "-f", "-", stdin=json.dumps(document))
+    space.create(document)
 
 
 def pod(space: Workspace, *containers: Json, annotations: dict[str, str] | None = None) -> None:

@@ -100,7 +100,7 @@ def test_a_container_is_recreated(space: Workspace) -> None:
     space.settled(seconds=PATIENCE, replicas=1, readyReplicas=1)
     (pod,) = space.pods.values()
     name = pod["metadata"]["name"]
-    space.kubectl("create", "-f", "-", stdin=json.dumps(request("r", name, "nginx", minStartedSeconds=3)))
+    space.create(request("r", name, "nginx", minStartedSeconds=3))
     space.until(lambda: phase(space, "r") == "Completed", PATIENCE)
     states = space.read("crr", "r")["status"]["containerRecreateStates"]
     assert [(one["name"], one["phase"], one["isKilled"]) for one in states] == [("nginx", "Succeeded", True)]
@@ -142,7 +142,7 @@ def recreated(space: Workspace, pod: str, request_name: str = "r") -> None:
 
 async def under_way(space: Workspace, pod: str) -> str:
     """Begin to recreate a container whose hook takes 6 seconds, and wait until the hook runs. Returns its node."""
-    space.kubectl("create", "-f", "-", stdin=json.dumps(request("r", pod, "nginx")))
+    space.create(request("r", pod, "nginx"))
     space.until(lambda: any(one["reason"] == "Killing" for one in space.read("events")["items"]), PATIENCE)
     return space.pod(pod)["spec"]["nodeName"]
 
@@ -173,7 +173,7 @@ async def test_the_bus_is_away_for_a_minute(space: Workspace, staffed: Staffed) 
     await staffed.fleet.kill_bus()
     await SystemClock().sleep(45)
     late = request("late", pod, "agent", terminationGracePeriodSeconds=2)
-    space.kubectl("create", "-f", "-", stdin=json.dumps(late))
+    space.create(late)
     await SystemClock().sleep(15)
     assert containers(space.read("pod", pod))["nginx"]["restartCount"] == 1
     await staffed.fleet.start_bus()
@@ -190,7 +190,7 @@ async def test_images_are_pulled_ahead(space: Workspace, staffed: Staffed) -> No
         "metadata": {"name": "ahead"},
         "spec": {"image": "ahead:v1", "parallelism": 3, "completionPolicy": {"type": "Always"}},
     }
-    space.kubectl("create", "-f", "-", stdin=json.dumps(job))
+    space.create(job)
     space.until(lambda: space.read("imagepulljob", "ahead").get("status", {}).get("succeeded") == 3, PATIENCE)
     for node in staffed.cluster.names:
         assert "docker.io/library/ahead:v1" in staffed.cluster.run_in(
@@ -214,7 +214,7 @@ async def test_an_image_that_is_not_there(space: Workspace, staffed: Staffed) ->
             "completionPolicy": {"type": "Always"},
         },
     }
-    space.kubectl("create", "-f", "-", stdin=json.dumps(job))
+    space.create(job)
     space.until(lambda: space.read("imagepulljob", "missing").get("status", {}).get("failed") == 3, PATIENCE)
     entry = staffed.cluster.read("nodeimage", "real-0")["status"]["imageStatuses"]["never"]["tags"][0]
     assert "not found" in entry["message"]

@@ -1,6 +1,5 @@
 """The real nodes themselves: network, images, volumes of their own; killed daemons and power cuts."""
 
-import json
 import os
 import subprocess
 import urllib.request
@@ -48,7 +47,7 @@ def pod_on(node: str) -> Json:
 def web(cluster: RealCluster) -> dict[str, Json]:
     """Create a web server on each node, and a Service for them; return the pods."""
     for name in cluster.names:
-        cluster.kubectl("create", "-f", "-", stdin=json.dumps(pod_on(name)))
+        cluster.create(pod_on(name))
     cluster.kubectl("create", "service", "clusterip", "web", "--tcp=80:80")
     cluster.kubectl("wait", "pod", "--all", "--for=condition=Ready", "--timeout=60s")
     return read_pods(cluster)
@@ -76,7 +75,7 @@ def test_pods_reach_pods_services_and_the_apiserver(cluster: RealCluster, web: d
 
 
 async def test_services_and_pods_have_names(cluster: RealCluster, web: dict[str, Json]) -> None:
-    cluster.kubectl("create", "-f", "-", stdin=json.dumps(HEADLESS))
+    cluster.create(HEADLESS)
     addresses = sorted(pod["status"]["podIP"] for pod in web.values())
     name = min(web)
 

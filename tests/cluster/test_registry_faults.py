@@ -112,7 +112,7 @@ def make_secret(space: Workspace, name: str, auths: Json) -> str:
         "type": "kubernetes.io/dockerconfigjson",
         "stringData": {".dockerconfigjson": json.dumps({"auths": auths})},
     }
-    space.kubectl("create", "-f", "-", stdin=json.dumps(document))
+    space.create(document)
     return space.read("secret", name)["data"][".dockerconfigjson"]
 
 

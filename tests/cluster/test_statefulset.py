@@ -1,6 +1,5 @@
 """StatefulSets on real containers keep identity, data and order when nodes and services fail (statefulset.md §4)."""
 
-import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -59,7 +58,7 @@ def service(space: Workspace) -> None:
     """Create the headless Service that gives the pods names."""
     spec = {"clusterIP": "None", "selector": {"app": "web"}, "ports": [{"port": 80}]}
     made = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "nginx"}, "spec": spec}
-    space.kubectl("create", "-f", "-", stdin=json.dumps(made))
+    space.create(made)
 
 
 def address_of(space: Workspace, pod: str) -> str:

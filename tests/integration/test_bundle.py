@@ -53,7 +53,7 @@ GATE = "CloneSetShortHash=true"
 async def flotilla(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fleet]:
     flags = (f"--feature-gates={GATE}",)
     async with control_plane(tmp_path_factory.mktemp("plane")) as cluster, fleet(cluster, flags=flags) as running:
-        cluster.kubectl("apply", "-f", "-", stdin=f"{MANIFEST}\n---{OTHER}")
+        cluster.apply(f"{MANIFEST}\n---{OTHER}")
         await eventually(lambda: status(running).get("availableReplicas") == 4)
         yield running
 

@@ -56,7 +56,7 @@ async def test_a_deployment_becomes_available(cluster: Cluster) -> None:
 
 
 async def test_a_gated_pod_follows_its_gate_and_restarts_for_a_new_image(cluster: Cluster) -> None:
-    cluster.kubectl("apply", "-f", "-", stdin=GATED)
+    cluster.apply(GATED)
     await eventually(lambda: "Ready" in conditions(pod(cluster, "gated")))
     before = pod(cluster, "gated")
     assert conditions(before)["Ready"] == "False"
@@ -131,7 +131,7 @@ async def test_nothing_survives_a_killed_test_process(tmp_path: Path) -> None:
 
 
 async def test_a_claim_is_bound_and_grows_and_its_volume_goes_with_it(cluster: Cluster) -> None:
-    cluster.kubectl("apply", "-f", "-", stdin=CLAIM)
+    cluster.apply(CLAIM)
     cluster.kubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=30s")
     cluster.kubectl("wait", "--for=condition=Ready", "pod/stateful", "--timeout=30s")
     cluster.kubectl("patch", "pvc", "data", "-p", '{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}')

@@ -55,7 +55,7 @@ async def test_nothing_is_found_where_all_is_well(flotilla: Fleet) -> None:
 def plant_objects(flotilla: Fleet) -> None:
     """Plant missing and excessive rights, and leftovers of OpenKruise."""
     cluster = flotilla.cluster
-    cluster.kubectl("create", "-f", "-", stdin=LEFTOVERS.replace("NOW", micro_time(SystemClock().now())))
+    cluster.create(LEFTOVERS.replace("NOW", micro_time(SystemClock().now())))
     cluster.kubectl("label", "namespace", NAMESPACE, "control-plane-")
     rules = '[{"op": "replace", "path": "/rules/0/verbs", "value": ["patch"]}]'
     cluster.kubectl("patch", "clusterrole", "flotilla-jobs", "--type=json", "-p", rules)

@@ -179,7 +179,7 @@ class TestInstall:
         flotilla(cluster, "install", "-o", "yaml", "--split", str(tmp_path))
         cluster.kubectl("apply", "-f", str(tmp_path / "clonesets.apps.kruise.io.yaml"))
         cluster.kubectl("wait", "--for=condition=Established", "crd/clonesets.apps.kruise.io")
-        cluster.kubectl("apply", "-f", "-", stdin=BETA)
+        cluster.apply(BETA)
         stored = cluster.read("clone", "web")["spec"]
         assert stored["scaleStrategy"] == {"enablePVCReuse": False, "maxUnavailable": "20%"}
         assert stored["updateStrategy"]["rollingUpdate"] == {"partition": 1, "maxSurge": "10%"}
@@ -199,13 +199,13 @@ class TestInstall:
         cluster.kubectl("apply", "-f", str(tmp_path / "clonesets.apps.kruise.io.yaml"))
         cluster.kubectl("wait", "--for=condition=Established", "crd/clonesets.apps.kruise.io")
         with pytest.raises(AssertionError, match="conversion webhook"):
-            cluster.kubectl("create", "-f", "-", stdin=ALPHA)
+            cluster.create(ALPHA)
 
     def test_uninstall_refuses_while_objects_exist(self, cluster: Cluster, tmp_path: Path):
         flotilla(cluster, "install", "-o", "yaml", "--split", str(tmp_path))
         cluster.kubectl("apply", "-f", str(tmp_path / "clonesets.apps.kruise.io.yaml"))
         cluster.kubectl("wait", "--for=condition=Established", "crd/clonesets.apps.kruise.io")
-        cluster.kubectl("apply", "-f", "-", stdin=BETA)
+        cluster.apply(BETA)
         flotilla(cluster, "install")
         reply = flotilla(cluster, "uninstall")
         assert reply.returncode == 1
@@ -228,7 +228,7 @@ class TestInstall:
         cluster.kubectl("apply", "-f", str(tmp_path / f"{CLONESETS}.yaml"))
         cluster.kubectl("wait", "--for=condition=Established", f"crd/{CLONESETS}")
         held = "[kruise.io/test]"
-        cluster.kubectl("apply", "-f", "-", stdin=BETA.replace("{name: web}", f"{{name: web, finalizers: {held}}}"))
+        cluster.apply(BETA.replace("{name: web}", f"{{name: web, finalizers: {held}}}"))
         cluster.kubectl("delete", "crd", CLONESETS, "--wait=false")
         command = [sys.executable, "-m", "flotilla_cli", "install", "--kubeconfig", str(cluster.kubeconfig)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as second:
@@ -257,7 +257,7 @@ async def test_services_need_no_more_than_their_own_roles(cluster: Cluster, tmp_
     try:
         assert flotilla(cluster, "install", "--webhook-url", fleet.webhook_url).returncode == 0
         await _start(fleet, rbac.services(), tmp_path)
-        cluster.kubectl("apply", "-f", "-", stdin=BETA.replace("partition: 1, ", ""))
+        cluster.apply(BETA.replace("partition: 1, ", ""))
         await eventually(lambda: _ready(cluster, "nginx:alpine"))
         new_image = '{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"nginx:mainline"}]}}}}'
         cluster.kubectl("patch", "clone", "web", "--type=merge", "-p", new_image)
@@ -290,7 +290,7 @@ async def test_image_pulls_need_no_more_than_the_role_of_their_service(cluster: 
     try:
         assert flotilla(cluster, "install", "--webhook-url", fleet.webhook_url).returncode == 0
         await _start(fleet, ("watcher", "webhook", "jobs"), tmp_path)
-        cluster.kubectl("apply", "-f", "-", stdin=PULLS)
+        cluster.apply(PULLS)
         await eventually(lambda: _secrets_on_nodes(cluster) == 1)
         assert len(cluster.read("secrets", "-n", "kruise-daemon-config")["items"]) == 1
         cluster.kubectl("delete", "imagelistpulljob", "pulls")
@@ -316,7 +316,7 @@ async def test_crds_of_others_are_counted_where_users_allow_it(cluster: Cluster,
     try:
         assert flotilla(cluster, "install", "--webhook-url", fleet.webhook_url).returncode == 0
         await fleet.start("webhook", flags=[f"--kubeconfig={_acting_as(cluster, 'webhook', tmp_path)}"])
-        cluster.kubectl("apply", "-f", "-", stdin=WIDGETS)
+        cluster.apply(WIDGETS)
         cluster.kubectl("wait", "--for=condition=Established", "crd/widgets.example.com")
         for other in ("secrets", "configmaps", "deployments.apps", "widgets.example.com"):
             assert not _may_list(cluster, "webhook", other)
@@ -327,7 +327,7 @@ async def test_crds_of_others_are_counted_where_users_allow_it(cluster: Cluster,
         cluster.kubectl("label", "clusterrole", "count-widgets", "policy.kruise.io/aggregate-to-crd-protection=true")
         await eventually(lambda: _may_list(cluster, "webhook", "widgets.example.com"))
         widget = json.dumps({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "one"}})
-        cluster.kubectl("apply", "-f", "-", stdin=widget)
+        cluster.apply(widget)
         assert "active CRs 1>0" in _refusal(cluster, "delete", "crd", "widgets.example.com")
         cluster.kubectl("delete", "widget", "one")
         cluster.kubectl("delete", "crd", "widgets.example.com")

@@ -38,7 +38,7 @@ async def test_images_are_pulled_ahead_once_the_crd_is_there(tmp_path: Path) -> 
         cluster.kubectl("delete", "crd", CRD)
         members = [await flotilla.start(service, flags=[GATE]) for service in SERVICES]
         strategy = {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 1, "partition": 4}
-        cluster.kubectl("apply", "-f", "-", stdin=json.dumps(cloneset(5, strategy=strategy)))
+        cluster.apply(cloneset(5, strategy=strategy))
         await eventually(lambda: rolled_out(cluster, "nginx:alpine", 5, 5))
         set_image(cluster, "nginx:without")
         await eventually(lambda: rolled_out(cluster, "nginx:without", 5, 1))

@@ -1,7 +1,6 @@
 """A real apiserver reports the node of an agent's pod, from a token that is bound to the pod."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -56,7 +55,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     async with control_plane(tmp_path, nodes=1) as cluster:
         for account in ("flotilla-nodeagent", "other"):
             cluster.kubectl("create", "serviceaccount", account)
-        cluster.kubectl("create", "-f", "-", stdin=json.dumps(AGENT))
+        cluster.create(AGENT)
         api = KubeClient(await load_config(Target(str(cluster.kubeconfig)), reader=read_here), user_agent="test")
         logins = NodeLogins(
             api=api,

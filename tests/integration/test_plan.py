@@ -295,7 +295,7 @@ def test_refusals_are_those_of_kubectl(space: Workspace, shared: Fleet):
     assert code == 2
     for manifest in wrong:
         story = stories[manifest["metadata"]["name"]]
-        said = space.refused("apply", "-f", "-", stdin=json.dumps(manifest))
+        said = space.refuses(manifest, "apply")
         assert story["verdict"] == "refused"
         assert story["words"].rpartition(" is invalid: ")[2] in said, (story, said)
     assert stories["words"]["verdict"] == "skipped"

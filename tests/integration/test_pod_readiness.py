@@ -25,7 +25,7 @@ async def test_with_the_gate_every_pod_gets_gate_and_condition(tmp_path: Path):
     async with control_plane(tmp_path) as cluster, fleet(cluster, (*SERVICES, "sidecar"), flags) as flotilla:
         assert LACKS_READINESS_GATE in pod_rules(cluster)
         for manifest in (POD, DEPLOYMENT, CLONE_SET):
-            cluster.kubectl("apply", "-f", "-", stdin=manifest)
+            cluster.apply(manifest)
         await eventually(lambda: ready_with_gate(cluster, "bare"))
         await eventually(lambda: cluster.read("deployment", "web")["status"].get("readyReplicas") == 3)
         await eventually(lambda: cluster.read("clone", "clone").get("status", {}).get("readyReplicas") == 3)
@@ -40,5 +40,5 @@ async def test_without_the_gate_no_pod_goes_through_the_webhook_but_conditions_a
     cluster = shared.cluster
     assert LACKS_READINESS_GATE not in pod_rules(cluster)
     gated = POD.replace("spec: {", "spec: {readinessGates: [{conditionType: KruisePodReady}], ")
-    cluster.kubectl("apply", "-f", "-", stdin=gated)
+    cluster.apply(gated)
     await eventually(lambda: ready_with_gate(cluster, "bare"))

@@ -32,7 +32,7 @@ async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clu
     async with control_plane(tmp_path_factory.mktemp("plane"), nodes=0) as running:
         room = {"cpu": "8", "memory": "8Gi", "pods": "10"}  # a resize that the node has no room for is refused
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "nowhere"}, "status": {"allocatable": room}}
-        running.kubectl("create", "-f", "-", stdin=json.dumps(node))
+        running.create(node)
         yield running
 
 
@@ -56,7 +56,7 @@ async def pod(cluster: Cluster, request: pytest.FixtureRequest) -> Pod:
             "readinessGates": [{"conditionType": "InPlaceUpdateReady"}, {"conditionType": "KruisePodReady"}],
         },
     }
-    cluster.kubectl("create", "-f", "-", stdin=json.dumps(manifest))
+    cluster.create(manifest)
     return read(cluster, name)
 
 

@@ -25,7 +25,7 @@ NEW_IMAGE = '{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def flotilla(shared: Fleet) -> Fleet:
-    shared.cluster.kubectl("apply", "-f", "-", stdin=MANIFEST)
+    shared.cluster.apply(MANIFEST)
     await eventually(lambda: status(shared).get("readyReplicas") == 3)
     return shared
 
@@ -101,7 +101,7 @@ async def test_a_partial_rollout_as_tree_reasons_and_traffic(flotilla: Fleet, tm
 @pytest.mark.timeout(300)
 async def test_pods_with_numbers_have_a_tree_and_can_be_recorded(flotilla: Fleet, tmp_path: Path):
     cluster, nats = flotilla.cluster, f"--nats={flotilla.nats.url}"
-    cluster.kubectl("apply", "-f", "-", stdin=NUMBERED)
+    cluster.apply(NUMBERED)
     await eventually(lambda: cluster.read("asts", "db").get("status", {}).get("readyReplicas") == 2)
     tree = said("get", "asts", "db", nats, f"--kubeconfig={cluster.kubeconfig}").splitlines()
     assert tree[0].startswith("StatefulSet default/db  2 desired, 2 exist, 2 ready, 2 of 2 updated")

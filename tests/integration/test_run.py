@@ -100,7 +100,7 @@ async def works(cluster: Cluster, run: Run, name: str) -> None:
     except TimeoutError:
         reports = [page(port, "readyz")[1] for port in run.ports]
         raise AssertionError("".join(reports) + run.log.read_text()[-3000:]) from None
-    cluster.kubectl("apply", "-f", "-", stdin=MANIFEST.replace("NAME", name))
+    cluster.apply(MANIFEST.replace("NAME", name))
     await eventually(lambda: cluster.read("clone", name).get("status", {}).get("readyReplicas") == 2)
 
 

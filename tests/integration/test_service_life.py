@@ -68,7 +68,7 @@ async def test_a_missing_crd_is_waited_for(flotilla: Fleet):
     await asyncio.to_thread(install, cluster, flotilla.webhook_url)
     await flotilla.ready("cloneset")
     await flotilla.start("webhook")
-    cluster.kubectl("apply", "-f", "-", stdin=clone_set("first"))
+    cluster.apply(clone_set("first"))
     await eventually(lambda: ready_replicas(cluster, "first") == 2)
     waits = [line for line in log_lines(member) if line["event"] == "not installed"]
     assert len(waits) == 1
@@ -82,7 +82,7 @@ async def test_a_service_told_to_stop_hands_over_at_once(flotilla: Fleet):
     second = await flotilla.start("cloneset", replica="standby", flags=flags)
     leader = "kruise_manager_is_leader"
     assert (first.metric(leader), second.metric(leader)) == (1.0, 0.0)
-    cluster.kubectl("apply", "-f", "-", stdin=clone_set("handed", replicas=60))
+    cluster.apply(clone_set("handed", replicas=60))
     await eventually(lambda: len(cluster.read("pods", "-l", "app=handed")["items"]) > 5)
 
     clock = SystemClock()
@@ -120,12 +120,12 @@ async def test_what_the_schema_lets_in_can_be_read(flotilla: Fleet):
         "null-items": clone_set("null-items", scaleStrategy={"podsToDelete": None}),
     }
     for manifest in odd.values():
-        cluster.kubectl("create", "-f", "-", stdin=manifest)
+        cluster.create(manifest)
     for name in odd:
         await eventually(lambda name=name: ready_replicas(cluster, name) == 2)
     huge = clone_set("huge", updateStrategy={"rollingUpdate": {"partition": 10**30}})
     with pytest.raises(AssertionError, match="must be of type integer"):
-        cluster.kubectl("create", "-f", "-", stdin=huge)
+        cluster.create(huge)
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -141,7 +141,7 @@ async def test_an_object_that_cannot_be_read_is_reported_and_stops_nobody(flotil
     assert [reason["code"] for reason in explained["reasons"]] == ["Undecodable"]
 
     cluster.kubectl("scale", "clone", "first", "--replicas=1")
-    cluster.kubectl("create", "-f", "-", stdin=clone_set("good"))
+    cluster.create(clone_set("good"))
     await eventually(lambda: ready_replicas(cluster, "good") == 2)
     assert len(cluster.read("pods", "-l", "app=first")["items"]) == 2  # nothing is done for it
     set_condition_time(cluster, "first", "2026-01-01T00:00:00Z")
@@ -182,7 +182,7 @@ async def test_controllers_of_kinds_that_are_not_named_stay_off(flotilla: Fleet)
     member = await flotilla.start("cloneset", flags=["--custom-resource-enable= DaemonSet , SidecarSet"])
     assert "[+]cloneset-controller off: CloneSet is not in CUSTOM_RESOURCE_ENABLE" in member.why_not_ready()
     assert "controller is disabled" in [line["event"] for line in log_lines(member)]
-    cluster.kubectl("create", "-f", "-", stdin=clone_set("ignored"))
+    cluster.create(clone_set("ignored"))
     await SystemClock().sleep(2)
     assert cluster.read("pods", "-l", "app=ignored")["items"] == []
     flotilla.kill("cloneset")
@@ -196,7 +196,7 @@ async def test_reports_on_pods_are_served_where_no_kind_of_node_agents_is_instal
     for plural in ("nodeimages", "imagepulljobs", "imagelistpulljobs", "containerrecreaterequests"):
         cluster.kubectl("delete", "crd", f"{plural}.apps.kruise.io")
     await flotilla.start("jobs", flags=["--custom-resource-enable=CloneSet"])
-    cluster.kubectl("apply", "-f", "-", stdin=clone_set("reported", replicas=1))
+    cluster.apply(clone_set("reported", replicas=1))
     await eventually(lambda: ready_replicas(cluster, "reported") == 1)
     [pod] = cluster.read("pods", "-l", "app=reported")["items"]
     meta = '{"containers":[{"name":"m"}]}'
@@ -231,7 +231,7 @@ async def test_a_crd_that_goes_and_comes_back_is_served_again(flotilla: Fleet):
     await asyncio.to_thread(install, cluster, flotilla.webhook_url)
     cluster.kubectl("delete", "mutatingwebhookconfiguration", "kruise-mutating-webhook-configuration")
     cluster.kubectl("delete", "validatingwebhookconfiguration", "kruise-validating-webhook-configuration")
-    cluster.kubectl("create", "-f", "-", stdin=clone_set("again"))
+    cluster.create(clone_set("again"))
     await eventually(lambda: ready_replicas(cluster, "again") == 2)
 
 
@@ -239,7 +239,7 @@ async def test_a_crd_that_goes_and_comes_back_is_served_again(flotilla: Fleet):
 async def test_services_end_in_time_while_the_apiserver_hangs(flotilla: Fleet):
     cluster, clock = flotilla.cluster, SystemClock()
     members = [flotilla.members[name] for name in ("watcher", "cloneset")]
-    cluster.kubectl("create", "-f", "-", stdin=clone_set("hanging", replicas=50))
+    cluster.create(clone_set("hanging", replicas=50))
     apiserver = cluster.plane.processes.get("kube-apiserver")
     assert apiserver is not None
     send(apiserver, signal.SIGSTOP)

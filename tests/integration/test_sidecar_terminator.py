@@ -33,7 +33,7 @@ async def test_a_sidecar_on_a_virtual_node_gets_the_image_that_ends(tmp_path: Pa
     services = ("watcher", "webhook", "sidecar")
     async with control_plane(tmp_path, nodes=1) as cluster, fleet(cluster, services, FLAGS):
         (node,) = [one["metadata"]["name"] for one in cluster.read("nodes")["items"]]
-        cluster.kubectl("create", "-f", "-", stdin=POD.replace("NODE", node))
+        cluster.create(POD.replace("NODE", node))
         await eventually(lambda: cluster.read("pod", "work")["status"].get("phase") == "Running")
         cluster.kubectl("label", "--overwrite", "node", node, "type=virtual-kubelet")  # unmanaged from now on
         assert image_of(cluster, "proxy") == "proxy:1"

@@ -299,7 +299,7 @@ async def test_a_missing_kind_is_waited_for(api: KubeClient, nats: Broker, clust
                 ],
             },
         }
-        cluster.kubectl("apply", "-f", "-", stdin=json.dumps(crd))
+        cluster.apply(crd)
         await eventually(lambda: publishing.reports[-1] == "")
         cluster.kubectl("delete", "crd", "clonesets.apps.kruise.io")
 

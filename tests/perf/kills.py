@@ -24,7 +24,7 @@ class Victim:
         self._seen = seen
         self._service = service
         self._pods = pods
-        cluster.kubectl("apply", "-f", "-", stdin=_manifest(KINDS[service], service, pods, nodes))
+        cluster.apply(_manifest(KINDS[service], service, pods, nodes))
 
     async def seconds_from_kill_to_write(self, kill: Callable[[], None]) -> float:
         """Kill once all pods run; returns the seconds until the next pod is made."""

@@ -43,7 +43,7 @@ def bare(names: Sequence[str], **metadata: object) -> Json:
 
 def create(space: Workspace, names: Sequence[str], **metadata: object) -> None:
     """Create such pods, and wait until they are ready."""
-    space.kubectl("create", "-f", "-", stdin=json.dumps(bare(names, **metadata)))
+    space.create(bare(names, **metadata))
     space.until(lambda: all(is_ready(space.pod(name)) for name in names if space.pod(name)))
     space.until(lambda: set(names) <= space.pods.keys() and all(map(is_ready, space.pods.values())))
 

@@ -9,10 +9,13 @@ They sync nothing to disk, and are bound to the test process: even `kill -9` of 
 import asyncio
 import json
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.control_plane import ControlPlane, PlaneOptions
@@ -20,6 +23,7 @@ from flotilla_dev.cluster.kwok import Kubelet
 from flotilla_dev.cluster.nats import NatsServer, start_nats
 from flotilla_dev.cluster.programs import CONTROL_PLANE
 from flotilla_dev.cluster.provision import search
+from tests.testkit.documents import Json
 
 
 class MissingPrograms(Exception):
@@ -47,7 +51,43 @@ async def eventually(check: Callable[[], bool], seconds: float = 60) -> None:
             await clock.sleep(0.1)
 
 
-class Cluster:
+class Kubectl(ABC):
+    """Requests with kubectl, as users make them."""
+
+    @abstractmethod
+    def kubectl(self, *arguments: str, stdin: str = "") -> str:
+        """Run kubectl and return what it prints; raises AssertionError with its error output."""
+
+    def read(self, *arguments: str) -> dict[str, Any]:
+        """Run `kubectl get … -o json`."""
+        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+
+    def create(self, *documents: Json | str) -> None:
+        """Run `kubectl create` of these manifests."""
+        self.kubectl("create", "-f", "-", stdin=_manifest(*documents))
+
+    def refused(self, *arguments: str, stdin: str = "") -> str:
+        """Return kubectl's output for a request that must fail."""
+        with pytest.raises(AssertionError) as refusal:
+            self.kubectl(*arguments, stdin=stdin)
+        return str(refusal.value)
+
+    def refuses(self, document: Json | str, verb: str = "create") -> str:
+        """Return kubectl's output for a manifest that must be refused."""
+        return self.refused(verb, "-f", "-", stdin=_manifest(document))
+
+    def refuses_patch(self, kind: str, name: str, patch: Json) -> str:
+        """Return kubectl's output for a merge patch that must be refused."""
+        return self.refused("patch", kind, name, "--type=merge", "-p", json.dumps(patch))
+
+
+def _manifest(*documents: Json | str) -> str:
+    """Return the documents as kubectl reads them."""
+    found = documents[0] if len(documents) == 1 else {"apiVersion": "v1", "kind": "List", "items": documents}
+    return found if isinstance(found, str) else json.dumps(found)
+
+
+class Cluster(Kubectl):
     """A running control plane and its clients."""
 
     def __init__(self, plane: ControlPlane, program: Callable[[str], Path]) -> None:
@@ -69,9 +109,9 @@ class Cluster:
             raise AssertionError(f"kubectl {' '.join(arguments)}: {reply.stderr or reply.stdout}")
         return reply.stdout
 
-    def read(self, *arguments: str) -> dict[str, Any]:
-        """Run `kubectl get … -o json`."""
-        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+    def apply(self, document: Json | str) -> None:
+        """Run `kubectl apply`."""
+        self.kubectl("apply", "-f", "-", stdin=_manifest(document))
 
     async def nats(self) -> NatsServer:
         """Return the nats-server beside this control plane (the same one every time)."""

@@ -1,6 +1,5 @@
 """Our DaemonSets for tests with kubectl, their fake nodes, and checks of their pods."""
 
-import json
 from collections.abc import Iterable, Mapping
 
 from flotilla_dev.cluster import kwok
@@ -104,5 +103,5 @@ def add_node(cluster: Cluster, index: int, **labels: str) -> str:
     """Create a fake node `node-<index>` with more labels; return its name."""
     node = kwok.node(index)
     node["metadata"]["labels"] |= labels
-    cluster.kubectl("create", "-f", "-", stdin=json.dumps(node))
+    cluster.create(node)
     return f"node-{index}"

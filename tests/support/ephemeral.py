@@ -46,7 +46,7 @@ def started(space: Workspace, *names: str, node: str = "node-0") -> None:
     spec = {"nodeName": node, "terminationGracePeriodSeconds": 1, "containers": containers}
     pod = {"apiVersion": "v1", "kind": "Pod", "spec": spec}
     items = [pod | {"metadata": {"name": name, "labels": LABELS}} for name in names]
-    space.kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    space.create(*items)
     space.until(lambda: all(space.pod(name) and is_ready(space.pod(name)) for name in names))
 
 

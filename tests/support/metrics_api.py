@@ -34,7 +34,7 @@ def serve_kind(cluster: Cluster, group: str, plural: str, kind: str) -> None:
         annotations={"api-approved.kubernetes.io": "unapproved, for tests"},
         spec={"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
     )
-    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(crd))
+    cluster.apply(crd)
     cluster.kubectl("wait", f"crd/{plural}.{group}", "--for=condition=Established", "--timeout=30s")
 
 

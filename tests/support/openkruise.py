@@ -180,7 +180,7 @@ def lead(cluster: Cluster, seconds: int = 1) -> None:
         "metadata": {"name": "kruise-manager", "namespace": SYSTEM},
         "spec": {"holderIdentity": "manager-0_x", "leaseDurationSeconds": seconds, "renewTime": renewed},
     }
-    cluster.kubectl("apply", "-f", "-", stdin=msgspec.json.encode(lease).decode())
+    cluster.apply(msgspec.json.encode(lease).decode())
 
 
 def read(folder: Path, *, released: bool = False) -> list[Json]:

@@ -1,7 +1,5 @@
 """ImagePullJobs as a user creates them, and their results."""
 
-import json
-
 from tests.support.cluster import Cluster
 from tests.support.workspace import Workspace
 from tests.testkit.documents import Json
@@ -16,7 +14,7 @@ def pull(space: Workspace, image: str, name: str = "pull", *, nodes: tuple[str, 
         "metadata": {"name": name},
         "spec": {"image": image, "parallelism": 10, "completionPolicy": {"type": "Always"}, **chosen, **spec},
     }
-    space.kubectl("create", "-f", "-", stdin=json.dumps(document))
+    space.create(document)
 
 
 def job_status(space: Workspace, name: str = "pull") -> Json:

@@ -159,7 +159,7 @@ def placed(document: Json, namespace: str) -> Json:
 def create(cluster: Cluster, documents: Sequence[Json]) -> None:
     """Make them all in one call."""
     items = {"apiVersion": "v1", "kind": "List", "items": list(documents)}
-    cluster.kubectl("create", "-f", "-", stdin=json.dumps(items))
+    cluster.create(items)
 
 
 def refuses_pods(cluster: Cluster, namespace: str) -> bool:

@@ -13,18 +13,16 @@ from datetime import UTC, datetime
 from typing import Any
 from zlib import crc32
 
-import pytest
-
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import POD, Resource
-from tests.support.cluster import Cluster
+from tests.support.cluster import Cluster, Kubectl
 from tests.support.recorder import Event, Recorder, key
 from tests.testkit.documents import Json
 
 PATIENCE = 60.0  # seconds; far above what anything here takes, so that only a real stop fails
 
 
-class Workspace:
+class Workspace(Kubectl):
     """One namespace of a watched cluster. Objects without a kind are of the kind `workload`."""
 
     def __init__(self, cluster: Cluster, recorder: Recorder, name: str, workload: Resource = CLONE_SET) -> None:
@@ -40,16 +38,6 @@ class Workspace:
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
         """Run kubectl in the namespace; a refusal fails the test."""
         return self.cluster.kubectl("-n", self.name, *arguments, stdin=stdin)
-
-    def read(self, *arguments: str) -> Json:
-        """Run `kubectl get … -o json`."""
-        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
-
-    def refused(self, *arguments: str, stdin: str = "") -> str:
-        """Return kubectl's output for a request that must fail."""
-        with pytest.raises(AssertionError) as refusal:
-            self.kubectl(*arguments, stdin=stdin)
-        return str(refusal.value)
 
     def apply(self, manifest: Json | str) -> Json:
         """Run `kubectl apply`."""

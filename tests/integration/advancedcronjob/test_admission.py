@@ -19,10 +19,6 @@ def idle(template: Json | None = None, schedule: str = YEARLY, **arguments: obje
     return cronjob(jobs() if template is None else template, schedule, **arguments)
 
 
-def refused(space: Workspace, document: Json) -> str:
-    return space.refused("create", "-f", "-", stdin=json.dumps(document))
-
-
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
 def test_refusals(space: Workspace, version: str):
     """Rows 21, 22, 24 and 29."""
@@ -43,7 +39,7 @@ def test_refusals(space: Workspace, version: str):
         (idle(jobs() | broadcasts(), version=version), "spec can have only one template"),
     ]
     for document, message in rows:
-        assert message in refused(space, document), document
+        assert message in space.refuses(document), document
 
 
 UNREADABLE = ("0 0 * * 7", "* * * *", "* * * * * *", "@reboot", "*/0 * * * *", "TZ=X")
@@ -56,8 +52,8 @@ def test_refusals_of_image_lists(space: Workspace):
     kept["imageListPullJobTemplate"]["spec"]["completionPolicy"]["ttlSecondsAfterFinished"] = 1
     slow["imageListPullJobTemplate"]["spec"]["completionPolicy"]["activeDeadlineSeconds"] = 90000
     for template in (twice, many, kept, slow):
-        assert "spec.template.imageListPullJobTemplate.spec" in refused(space, idle(template))
-    said = refused(space, idle(lists("nginx:1"), concurrencyPolicy="Allow"))
+        assert "spec.template.imageListPullJobTemplate.spec" in space.refuses(idle(template))
+    said = space.refuses(idle(lists("nginx:1"), concurrencyPolicy="Allow"))
     assert "concurrencyPolicy should be Replace or Forbid" in said
 
 
@@ -117,7 +113,7 @@ def test_image_lists_in_the_older_version(space: Workspace):
     assert new["template"]["imageListPullJobTemplate"]["spec"]["images"] == ["nginx:1"]
     assert new["schedule"] == "@monthly"
     del old["metadata"]["annotations"], old["metadata"]["resourceVersion"]
-    assert "spec must have one template" in space.refused("replace", "-f", "-", stdin=json.dumps(old))
+    assert "spec must have one template" in space.refuses(old, "replace")
 
 
 def test_columns_and_words(space: Workspace):

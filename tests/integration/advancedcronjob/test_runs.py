@@ -3,7 +3,6 @@
 The Jobs are kube-controller-manager's own.
 """
 
-import json
 from datetime import timedelta
 
 import pytest
@@ -161,7 +160,7 @@ def test_a_name_that_somebody_else_took(space: Workspace):
     first, second = (moment(made["metadata"]["creationTimestamp"]) + timedelta(seconds=after) for after in (3, 6))
     foreign = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"{NAME}-{first.timestamp():.0f}"}}
     template = jobs()["jobTemplate"]["spec"]
-    space.kubectl("create", "-f", "-", stdin=json.dumps(foreign | {"spec": template}))
+    space.create(foreign | {"spec": template})
     begun(space, 2)
     assert list(runs(space)) == [f"{NAME}-{second.timestamp():.0f}"]
     assert "ownerReferences" not in space.object("Job", foreign["metadata"]["name"])["metadata"]

@@ -20,10 +20,6 @@ def idle(name: str = NAME, *, pod: Json | None = None, **arguments: object) -> J
     return broadcastjob(name, pod=NOWHERE | (pod or {}), **arguments)
 
 
-def refused(space: Workspace, document: Json) -> str:
-    return space.refused("create", "-f", "-", stdin=json.dumps(document))
-
-
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
 def test_refusals(space: Workspace, version: str):
     """Rows 25 and 34 to 36."""
@@ -46,7 +42,7 @@ def test_refusals(space: Workspace, version: str):
         (idle(version=version, pod={"containers": [{"name": "main"}]}), "containers[0].image: Required value"),
     ]
     for document, message in rows:
-        said = refused(space, document)
+        said = space.refuses(document)
         assert 'admission webhook "vbroadcastjob.kb.io" denied the request' in said
         assert message in said
 
@@ -54,7 +50,7 @@ def test_refusals(space: Workspace, version: str):
 def test_defaults_in_both_versions(space: Workspace):
     """Fields of old documents are dropped silently where kubectl lets them through."""
     of_old = json.dumps(idle(version="v1alpha1", completionPolicy={"backoffLimit": 4}))
-    assert "unknown field" in space.refused("apply", "-f", "-", stdin=of_old)
+    assert "unknown field" in space.refuses(of_old, "apply")
     space.kubectl("apply", "--validate=false", "-f", "-", stdin=of_old)
     reached(space, phase="running", desired=0)
     old, new = (space.read(f"broadcastjobs.{version}.apps.kruise.io", NAME) for version in ("v1alpha1", "v1beta1"))

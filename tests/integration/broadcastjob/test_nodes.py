@@ -4,7 +4,6 @@ Each scenario reserves nodes of its own by a label.
 """
 
 import asyncio
-import json
 from collections import Counter
 from datetime import timedelta
 
@@ -34,7 +33,7 @@ def pool(space: Workspace, first: int, count: int, **spec: object) -> list[str]:
     nodes = [kwok.node(index) | {"spec": spec} for index in range(first, first + count)]
     for node in nodes:
         node["metadata"]["labels"][POOL] = space.name
-    space.kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes}))
+    space.create(*nodes)
     return [node["metadata"]["name"] for node in nodes]
 
 
@@ -131,7 +130,7 @@ class Scene:
         one = cron.broadcasts(ends=True, pod={"nodeSelector": {"kubernetes.io/hostname": f"node-{first}"}})
         self.schedules = {"jobs": ("Job", cron.jobs(ends=True)), "sweeps": ("BroadcastJob", one)}
         for name, (_, made) in self.schedules.items():
-            space.kubectl("create", "-f", "-", stdin=json.dumps(cron.cronjob(made, "@every 2s", name=name, **KEPT)))
+            space.create(cron.cronjob(made, "@every 2s", name=name, **KEPT))
         space.apply(here(space, template=COMPLETES, parallelism=AT_ONCE))
         space.until(lambda: len(self.ended) >= AT_ONCE and all(self.runs(name) for name in self.schedules))
 

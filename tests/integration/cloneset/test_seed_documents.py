@@ -126,7 +126,7 @@ def test_pods_to_delete_without_fewer_replicas_makes_a_new_pod(sample: Workspace
 
 def test_pods_to_delete_must_exist(sample: Workspace):
     manifest = SAMPLE.replace("  selector:", "  scaleStrategy:\n    podsToDelete:\n    - sample-xhbjd\n  selector:")
-    message = sample.refused("apply", "-f", "-", stdin=manifest)
+    message = sample.refuses(manifest, "apply")
     assert "spec.scaleStrategy.podsToDelete" in message
     assert "find pod sample-xhbjd failed" in message
     assert sample.clone()["metadata"]["generation"] == 1

@@ -3,7 +3,6 @@
 Covers the words of refusals, both versions, columns, and explain.
 """
 
-import json
 from typing import Any
 
 import pytest
@@ -19,10 +18,6 @@ PROGRESSIVE = "daemonset.kruise.io/progressive-create-pod"
 def idle(strategy: Json | None = None, *, pod: Json | None = None, version: str = "v1beta1", **spec: Any) -> Json:
     """Return a DaemonSet without pods."""
     return daemonset(strategy, pod=NOWHERE | (pod or {}), version=version, **spec)
-
-
-def refused(space: Workspace, document: Json) -> str:
-    return space.refused("create", "-f", "-", stdin=json.dumps(document))
 
 
 def old(space: Workspace) -> Json:
@@ -44,11 +39,11 @@ def test_refusals(space: Workspace, version: str):
         (idle({"paused": "yes"}, version=version), "Expected `bool"),
     ]
     for document, message in rows:
-        assert message in refused(space, document)
+        assert message in space.refuses(document)
 
 
 def test_several_faults_are_one_message(space: Workspace):
-    said = refused(space, idle({"rollingUpdateType": "Other"}, selector={}, minReadySeconds=-1))
+    said = space.refuses(idle({"rollingUpdateType": "Other"}, selector={}, minReadySeconds=-1))
     assert 'admission webhook "vdaemonset.kb.io" denied the request: [spec.selector: Invalid value: {}' in said
     assert 'rollingUpdate.rollingUpdate.type: Unsupported value: "Other"' in said
 
@@ -56,7 +51,7 @@ def test_several_faults_are_one_message(space: Workspace):
 def test_what_never_changes(space: Workspace):
     space.apply(idle())
     body = {"spec": {"selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}}
-    said = space.refused("patch", "ads", NAME, "--type=merge", "-p", json.dumps(body))
+    said = space.refuses_patch("ads", NAME, body)
     assert "spec: Forbidden: updates to daemonset spec for fields other than template, updateStrategy" in said
 
 
@@ -65,7 +60,7 @@ def test_the_old_word_for_surging(space: Workspace):
     for shown in (space.read("ads", NAME), old(space)):
         rolling = shown["spec"]["updateStrategy"]["rollingUpdate"]
         assert rolling == {"rollingUpdateType": "Standard", "maxSurge": 1, "maxUnavailable": 0}
-    assert "Unsupported value" in refused(space, idle({"rollingUpdateType": "Surging"}))
+    assert "Unsupported value" in space.refuses(idle({"rollingUpdateType": "Surging"}))
 
 
 def test_progressive_creation_in_both_versions(space: Workspace):

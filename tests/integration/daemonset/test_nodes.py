@@ -4,7 +4,6 @@ Each scenario reserves nodes of its own by a label.
 """
 
 import asyncio
-import json
 from collections import Counter
 
 import pytest
@@ -41,7 +40,7 @@ def pool(space: Workspace, first: int, count: int) -> list[str]:
     nodes = [kwok.node(index) for index in range(first, first + count)]
     for node in nodes:
         node["metadata"]["labels"][POOL] = space.name
-    space.kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes}))
+    space.create(*nodes)
     return [node["metadata"]["name"] for node in nodes]
 
 

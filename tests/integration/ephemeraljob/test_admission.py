@@ -1,7 +1,5 @@
 """EphemeralJobs as kubectl writes and reads them: refusals with their texts (ephemeraljob.md §1 to §3)."""
 
-import json
-
 from tests.support.ephemeral import NAME, container, ephemeraljob, reached
 from tests.support.workspace import Workspace
 from tests.testkit.documents import Json
@@ -35,7 +33,7 @@ def test_refusals(space: Workspace):
         ),
     ]
     for containers, message in rows:
-        said = space.refused("create", "-f", "-", stdin=json.dumps(ephemeraljob(containers=containers)))
+        said = space.refuses(ephemeraljob(containers=containers))
         assert message in said
 
 
@@ -52,5 +50,5 @@ def test_nothing_is_defaulted(space: Workspace):
     reached(space, phase="Paused")
     assert space.read("ejob", NAME)["spec"] == document["spec"]
     beta = document | {"apiVersion": "apps.kruise.io/v1beta1"}
-    assert "no matches for kind" in space.refused("create", "-f", "-", stdin=json.dumps(beta))
+    assert "no matches for kind" in space.refuses(beta)
     assert "ephemeralContainers" in space.kubectl("explain", "ejob.spec.template")

@@ -92,7 +92,7 @@ async def line(flotilla: Fleet) -> str:
 
 async def test_a_backup_is_restored_under_running_services(flotilla: Fleet, tmp_path: Path) -> None:
     etcd, backup = flotilla.cluster.plane.places.state_dir / "etcd", tmp_path / "backup"
-    flotilla.cluster.kubectl("create", "-f", "-", stdin=json.dumps(cloneset("web", PODS)))
+    flotilla.cluster.create(cloneset("web", PODS))
     before = await settled(flotilla, OLD)
     await exchange_etcd(flotilla, etcd, backup)
     roll(flotilla, "nginx:2")

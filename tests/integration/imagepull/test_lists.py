@@ -75,10 +75,10 @@ def test_failures_and_the_end_of_a_list(space: PullSpace):
 
 
 def test_refusals(space: PullSpace):
-    assert "images cannot have duplicate values" in space.refused("apply", "-f", "-", stdin=text(images("a", "a")))
-    assert "image can not be empty" in space.refused("apply", "-f", "-", stdin=text(images()))
+    assert "images cannot have duplicate values" in space.refuses(text(images("a", "a")), "apply")
+    assert "image can not be empty" in space.refuses(text(images()), "apply")
     bad = images("a", parallelism="50%")
-    assert "parallelism does not support percentage value" in space.refused("apply", "-f", "-", stdin=text(bad))
+    assert "parallelism does not support percentage value" in space.refuses(text(bad), "apply")
 
 
 def text(document: Json) -> str:

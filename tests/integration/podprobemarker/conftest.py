@@ -51,7 +51,7 @@ class Game(msgspec.Struct, frozen=True):
             for name in names
         ]
         listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
-        self.space.kubectl("create", "-f", "-", stdin=listed)
+        self.space.create(listed)
         self.space.until(lambda: all(is_ready(self.space.pod(name)) for name in names))
 
     def observed(self, name: str = "m", **fields: object) -> Json:

@@ -1,7 +1,5 @@
 """PodProbeMarkers as kubectl writes them: refusals with their texts (podprobemarker.md §3, rows 26 to 28)."""
 
-import json
-
 from tests.integration.podprobemarker.conftest import Game, marker, probe
 
 
@@ -20,8 +18,8 @@ def test_refusals(game: Game):
         (probe(probe={"tcpSocket": {"port": 70000}}), "spec.probe.tcpSocket.port: Invalid value"),
     ]
     for one, message in rows:
-        assert message in game.space.refused("create", "-f", "-", stdin=json.dumps(marker(one)))
+        assert message in game.space.refuses(marker(one))
     game.space.apply(marker(probe(probe=http(scheme="HTTP"))))
     other = {"spec": {"selector": {"matchLabels": {"app": "other"}}}}
-    said = game.space.refused("patch", "podprobemarker", "m", "--type=merge", "-p", json.dumps(other))
+    said = game.space.refuses_patch("podprobemarker", "m", other)
     assert "selector must be immutable" in said

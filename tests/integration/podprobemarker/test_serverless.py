@@ -37,10 +37,10 @@ def marks(cluster: Cluster) -> tuple[Json, str | None]:
 async def test_a_pod_of_a_virtual_node(tmp_path: Path):
     async with control_plane(tmp_path) as cluster, fleet(cluster, ("watcher", "policy", "webhook"), [GATE]):
         assert not [rule for rule in pod_rules(cluster) if rule.why == "PodProbeMarkers"]
-        cluster.kubectl("create", "-f", "-", stdin=json.dumps(VIRTUAL))
-        cluster.kubectl("create", "-f", "-", stdin=json.dumps(marker()))
-        cluster.kubectl("create", "-f", "-", stdin=pod("p", "game"))
-        cluster.kubectl("create", "-f", "-", stdin=pod("other", "other"))
+        cluster.create(VIRTUAL)
+        cluster.create(marker())
+        cluster.create(pod("p", "game"))
+        cluster.create(pod("other", "other"))
         annotations = cluster.read("pod", "p")["metadata"]["annotations"]
         assert annotations["kruise.io/podprobemarker-list"] == "m"
         assert [one["podConditionType"] for one in json.loads(annotations["kruise.io/podprobe"])] == ["game.io/idle"]

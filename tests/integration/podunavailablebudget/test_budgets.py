@@ -177,13 +177,13 @@ def test_refusals(space: Workspace) -> None:
         (budget("v1alpha1", {"kruise.io/pub-protect-operations": "READ"}, maxUnavailable=1), "READ"),
     ]
     for document, message in rows:
-        assert message in space.refused("create", "-f", "-", stdin=json.dumps(document))
+        assert message in space.refuses(document)
     space.apply(budget(maxUnavailable=1))
     twin = budget(maxUnavailable=1) | {"metadata": {"name": "twin"}}
-    said = space.refused("create", "-f", "-", stdin=json.dumps(twin))
+    said = space.refuses(twin)
     assert f"in conflict with other PodUnavailableBudget {PUB}" in said
     moved = {"spec": {"selector": {"matchLabels": {"app": "other"}}}}
-    assert "cannot be modified" in space.refused("patch", "pub", PUB, "--type=merge", "-p", json.dumps(moved))
+    assert "cannot be modified" in space.refuses_patch("pub", PUB, moved)
 
 
 def test_pods_of_a_budget_that_is_gone(space: Workspace) -> None:

@@ -164,7 +164,7 @@ async def test_pods_of_no_budget_cost_no_call(site: Site, space: Workspace) -> N
     create(space, ["a"])
     allows(space, 1)
     before = site.calls
-    space.kubectl("create", "-f", "-", stdin=json.dumps(bare(["x", "y"], labels={"app": "other"})))
+    space.create(bare(["x", "y"], labels={"app": "other"}))
     space.until(lambda: {"x", "y"} <= space.pods.keys() and all(map(is_ready, space.pods.values())))
     assert RELATED_BUDGET not in space.pod("x")["metadata"].get("annotations", {})
     space.kubectl("set", "image", "pod/x", "main=nginx:2")
@@ -227,11 +227,11 @@ async def test_a_node_that_is_tainted(site: Site, space: Workspace) -> None:
     """The taint controller deletes as many ready pods as the budget has; the others need no budget."""
     node = kwok.node(NODES)
     name = node["metadata"]["name"] = f"node-{space.name}"
-    space.cluster.kubectl("create", "-f", "-", stdin=json.dumps(node))
+    space.cluster.create(node)
     try:
         space.apply(budget(protectTotalReplicas=3))
-        space.kubectl("create", "-f", "-", stdin=bound(name, ["a", "b", "c"]))
-        space.kubectl("create", "-f", "-", stdin=bound(name, ["d", "e"], "nginx:broken"))
+        space.create(bound(name, ["a", "b", "c"]))
+        space.create(bound(name, ["d", "e"], "nginx:broken"))
         allows(space, 1, currentAvailable=3)
         space.cluster.kubectl("taint", "node", name, "test.example/gone=:NoExecute")
         space.until(lambda: len(prevented(space)) == 2 and len(space.pods) == 2)

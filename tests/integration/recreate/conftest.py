@@ -18,7 +18,7 @@ from flotilla_common.bus.nats import NatsBus
 from flotilla_common.node.reports import RECREATE_REQUESTS, Answer, RecreateReport
 from flotilla_dev.cluster.kwok import Kubelet
 from tests.support.broker import people
-from tests.support.cluster import Cluster, control_plane, eventually
+from tests.support.cluster import Cluster, Kubectl, control_plane, eventually
 from tests.support.fleet import Fleet, fleet
 from tests.support.workspace import new_namespace
 from tests.testkit.documents import Json
@@ -57,7 +57,7 @@ def space(flotilla: Fleet, bus: NatsBus, request: pytest.FixtureRequest) -> "Spa
     return Space(flotilla.cluster, bus, new_namespace(flotilla.cluster, request.node.nodeid))
 
 
-class Space:
+class Space(Kubectl):
     """One namespace: pods, requests, and the agent of NODE."""
 
     def __init__(self, cluster: Cluster, bus: NatsBus, name: str) -> None:
@@ -67,15 +67,6 @@ class Space:
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
         return self.cluster.kubectl("-n", self.name, *arguments, stdin=stdin)
-
-    def read(self, *arguments: str) -> Json:
-        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
-
-    def refused(self, *arguments: str, stdin: str = "") -> str:
-        """Return kubectl's output for a request that must fail."""
-        with pytest.raises(AssertionError) as refusal:
-            self.kubectl(*arguments, stdin=stdin)
-        return str(refusal.value)
 
     async def pod(self, name: str = "web", *, gated: bool = True) -> Json:
         """Create a running pod with containers app and side."""
@@ -91,7 +82,7 @@ class Space:
         if gated:
             spec["readinessGates"] = [{"conditionType": "KruisePodReady"}]
         document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
-        self.kubectl("create", "-f", "-", stdin=json.dumps(document))
+        self.create(document)
         await eventually(lambda: self.condition(name, "Ready").get("status") == "True", PATIENCE)
         return self.read("pod", name)
 

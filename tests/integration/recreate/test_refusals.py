@@ -32,20 +32,20 @@ async def test_creations(space: Space, version: str, fields: dict[str, Any], mes
     containers = fields.get("containers", ("app",))
     rest = {name: value for name, value in fields.items() if name != "containers"}
     document = json.dumps(request(*containers, version=version, **rest))
-    assert f"denied the request: {message}" in space.refused("create", "-f", "-", stdin=document)
+    assert f"denied the request: {message}" in space.refuses(document)
 
 
 async def test_pods_that_cannot_restart_anything(space: Space):
     spec = {"containers": [{"name": "app", "image": "nginx"}], "nodeSelector": {"no": "node"}}
     pending = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pending"}, "spec": spec}
-    space.kubectl("create", "-f", "-", stdin=json.dumps(pending))
+    space.create(pending)
     document = json.dumps(request("app", pod="pending"))
-    said = space.refused("create", "-f", "-", stdin=document)
+    said = space.refuses(document)
     assert "not allowed to recreate containers in a pending Pod" in said
     await space.pod()
     finished = json.dumps({"status": {"phase": "Succeeded"}})
     space.kubectl("patch", "pod", "web", "--subresource=status", "--type=merge", "-p", finished)
-    said = space.refused("create", "-f", "-", stdin=json.dumps(request("app")))
+    said = space.refuses(request("app"))
     assert "not allowed to recreate containers in an inactive Pod" in said
 
 
@@ -53,20 +53,20 @@ async def test_only_the_newer_version_has_limits_in_its_schema(space: Space):
     await space.pod()
     strategy = {"minStartedSeconds": -5}
     document = json.dumps(request("app", strategy=strategy))
-    assert "should be greater than or equal to 0" in space.refused("create", "-f", "-", stdin=document)
+    assert "should be greater than or equal to 0" in space.refuses(document)
 
 
 async def test_changes(space: Space):
     await space.pod()
     original = json.dumps(request("app"))
-    space.kubectl("create", "-f", "-", stdin=original)
+    space.create(original)
 
     def patched(body: dict[str, Any]) -> str:
-        return space.refused("patch", "crr", "restart", "--type=merge", "-p", json.dumps(body))
+        return space.refuses_patch("crr", "restart", body)
 
     assert "spec of ContainerRecreateRequest is immutable" in patched({"spec": {"podName": "other"}})
     label = "crr.apps.kruise.io/node-name"
     assert f"not allowed to update immutable label {label}" in patched({"metadata": {"labels": {label: "node-1"}}})
     space.kubectl("label", "crr", "restart", "mine=x")
-    again = space.refused("replace", "-f", "-", stdin=original)
+    again = space.refuses(original, "replace")
     assert "spec of ContainerRecreateRequest is immutable" in again

@@ -170,7 +170,7 @@ async def test_fifty_requests_at_once(space: Space):
         request("app", name=name, pod=f"web-{number % 5}", strategy={"unreadyGracePeriodSeconds": 0})
         for number, name in enumerate(names)
     ]
-    space.kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    space.create(*documents)
     uids = {item["metadata"]["name"]: item["metadata"]["uid"] for item in space.read("crr")["items"]}
 
     async def work(name: str) -> None:

@@ -48,7 +48,7 @@ class Place:
     def apply(self, manifest: Json | str) -> None:
         """Run `kubectl apply`."""
         text = manifest if isinstance(manifest, str) else json.dumps(manifest)
-        self.cluster.kubectl("apply", "-f", "-", stdin=text)
+        self.cluster.apply(text)
 
     def refused(self, manifest: Json) -> str:
         """Return kubectl's output for a manifest that must be refused."""

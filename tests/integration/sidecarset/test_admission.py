@@ -113,13 +113,11 @@ def test_several_faults_are_one_message(space: Workspace):
 def test_what_never_changes(space: Workspace):
     space.apply(sidecarset(space, containers=[LOG, LOG | {"name": "b"}]))
     space.apply(sidecarset(space))
-    assert "containers cannot be added or renamed" in space.refused(
-        "apply", "-f", "-", stdin=json.dumps(sidecarset(space, containers=[LOG, LOG | {"name": "c"}]))
+    assert "containers cannot be added or renamed" in space.refuses(
+        sidecarset(space, containers=[LOG, LOG | {"name": "c"}]), "apply"
     )
     hot = {"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "e:1"}
-    said = space.refused(
-        "apply", "-f", "-", stdin=json.dumps(sidecarset(space, containers=[LOG | {"upgradeStrategy": hot}]))
-    )
+    said = space.refuses(sidecarset(space, containers=[LOG | {"upgradeStrategy": hot}]), "apply")
     assert "is immutable: log has ColdUpgrade" in said
 
 
@@ -153,7 +151,7 @@ def test_a_white_list_of_administrators(space: Workspace):
     document["metadata"]["labels"] = {"test": space.name}
     assert space.apply(document)["spec"]["patchPodMetadata"][0]["patchPolicy"] == "Retain"
     document["spec"]["patchPodMetadata"].append({"annotations": {"other": "1"}})
-    said = space.refused("apply", "-f", "-", stdin=json.dumps(document))
+    said = space.refuses(document, "apply")
     assert "annotation other is not in the white list" in said
 
 
@@ -200,7 +198,7 @@ def test_applying_a_manifest_once_more_changes_nothing(space: Workspace):
 
 
 def test_fields_that_pods_do_not_have(space: Workspace):
-    warned = space.kubectl("create", "-f", "-", stdin=json.dumps(sidecarset(space, containers=[LOG | {"future": 1}])))
+    warned = space.create(sidecarset(space, containers=[LOG | {"future": 1}]))
     assert space.name in warned
     assert shown(space, "v1beta1")["spec"]["containers"][0]["future"] == 1
 

@@ -39,12 +39,8 @@ def state(name: str = "web", version: str = "v1beta1", **spec: Any) -> Json:
     }
 
 
-def refused(space: Workspace, document: Json) -> str:
-    return space.refused("create", "-f", "-", stdin=json.dumps(document))
-
-
 def patched(space: Workspace, kind: str, body: Json) -> str:
-    return space.refused("patch", kind, "web", "--type=merge", "-p", json.dumps(body))
+    return space.refuses_patch(kind, "web", body)
 
 
 def old(space: Workspace, plural: str) -> Json:
@@ -78,26 +74,26 @@ def old(space: Workspace, plural: str) -> Json:
     ],
 )
 def test_refusals(space: Workspace, version: str, document: Json, message: str):
-    said = refused(space, statefulset(version, **document))
+    said = space.refuses(statefulset(version, **document))
     assert message in said
 
 
 def test_fields_of_the_newer_version_are_judged(space: Workspace):
-    said = refused(space, statefulset(reserveOrdinals=["5-3", -1], ordinals={"start": -1}))
+    said = space.refuses(statefulset(reserveOrdinals=["5-3", -1], ordinals={"start": -1}))
     assert "0 th reserve ordinal is invalid: 5-3, err = '5-3' ends before it starts" in said
     assert "1 th reserve ordinal is negative: -1" in said
     assert "spec.ordinals.start: Invalid value: -1" in said
 
 
 def test_several_faults_are_one_message(space: Workspace):
-    said = refused(space, statefulset(selector={}, podManagementPolicy="Any"))
+    said = space.refuses(statefulset(selector={}, podManagementPolicy="Any"))
     assert 'admission webhook "vstatefulset.kb.io" denied the request: [spec.podManagementPolicy: ' in said
 
 
 def test_a_name_must_be_a_host_name(space: Workspace):
     document = statefulset()
     document["metadata"]["name"] = "web.shop"
-    assert 'metadata.name: Invalid value: "web.shop": a lowercase RFC 1123 label' in refused(space, document)
+    assert 'metadata.name: Invalid value: "web.shop": a lowercase RFC 1123 label' in space.refuses(document)
 
 
 def test_what_never_changes(space: Workspace):
@@ -145,7 +141,7 @@ def test_applying_a_manifest_once_more_changes_nothing(space: Workspace):
 
 def test_ready_seconds_of_the_built_in_kind_stand_elsewhere(space: Workspace):
     text = json.dumps(statefulset(minReadySeconds=5))
-    assert 'unknown field "spec.minReadySeconds"' in space.refused("create", "-f", "-", stdin=text)
+    assert 'unknown field "spec.minReadySeconds"' in space.refuses(text)
     space.kubectl("create", "--validate=warn", "-f", "-", stdin=text)
     assert "minReadySeconds" not in space.read("asts", "web")["spec"]
 
@@ -186,20 +182,20 @@ def test_explain(space: Workspace):
     ],
 )
 def test_refusals_of_states(space: Workspace, version: str, spec: Json, message: str):
-    said = refused(space, state(version=version, **spec))
+    said = space.refuses(state(version=version, **spec))
     assert message in said
     assert "vpersistentpodstate.kb.io" in said
 
 
 def test_only_the_newer_version_of_a_state_is_strict(space: Workspace):
     spec = {"persistentPodStateRetentionPolicy": "Never"}
-    assert 'Unsupported value: "Never"' in refused(space, state(**spec))
+    assert 'Unsupported value: "Never"' in space.refuses(state(**spec))
     space.apply(state(version="v1alpha1", **spec))
 
 
 def test_a_workload_has_one_state(space: Workspace):
     space.apply(state())
-    assert "conflict with other PersistentPodState web" in refused(space, state("second"))
+    assert "conflict with other PersistentPodState web" in space.refuses(state("second"))
     said = patched(space, "persistentpodstate", {"spec": {"targetRef": {"name": "db"}}})
     assert "spec.targetRef: Forbidden: targetRef is immutable" in said
 

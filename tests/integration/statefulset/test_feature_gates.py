@@ -71,7 +71,7 @@ def test_a_class_that_cannot_expand_is_refused_at_admission(space: Workspace):
         "provisioner": "example.com/fixed",
         "allowVolumeExpansion": False,
     }
-    space.kubectl("create", "-f", "-", stdin=json.dumps(fixed))
+    space.create(fixed)
 
     def template(size: str) -> Json:
         made = claim_template("data", size)

@@ -1,7 +1,5 @@
 """Ownership of pods and revisions: orphans, foreign pods, recreated sets (statefulset.md §4.3)."""
 
-import json
-
 from flotilla_common.api.resources import POD
 from tests.support.stateful import IN_PLACE, statefulset
 from tests.support.workspace import Workspace, identity, revision_of
@@ -43,7 +41,7 @@ def test_a_pod_whose_labels_are_taken_off_is_let_go_and_taken_in_again(space: Wo
 
 def test_a_foreign_pod_that_holds_a_name_is_waited_for(space: Workspace):
     pod = typed(POD, "web-1", spec={"containers": [{"name": "main", "image": "nginx:alpine"}]})
-    space.kubectl("create", "-f", "-", stdin=json.dumps(pod))
+    space.create(pod)
     space.apply(statefulset(3))
     space.until(lambda: "already exists" in str(space.status("web").get("conditions")))
     assert "web-2" not in space.pods
@@ -56,7 +54,7 @@ def test_an_orphan_of_another_name_is_left_alone(space: Workspace):
     space.apply(statefulset(1))
     space.settled("web", readyReplicas=1)
     pod = typed(POD, "stray-0", labels={"app": "web"}, spec={"containers": [{"name": "main", "image": "nginx:alpine"}]})
-    space.kubectl("create", "-f", "-", stdin=json.dumps(pod))
+    space.create(pod)
     space.set_image("nginx:mainline", "web")
     space.settled("web", updatedReadyReplicas=1, replicas=1)
     assert owner(space, "stray-0") == ""

@@ -49,14 +49,14 @@ async def test_only_pods_that_may_go_back_are_asked_about(own: Fleet, space: Wor
     space.until(lambda: recorded_as_placed(space, 2))
     calls = own.members["webhook"].metric(CALLS)
     assert calls >= 2  # the probe, and a pod
-    space.kubectl("create", "-f", "-", stdin=pod("bare"))
+    space.create(pod("bare"))
     own.cluster.kubectl("-n", elsewhere, "create", "-f", "-", stdin=json.dumps(built_in(2, {})))
     own.cluster.kubectl("-n", elsewhere, "rollout", "status", "statefulset/db")
     assert own.members["webhook"].metric(CALLS) == calls
 
     own.kill("webhook")
     before = places(space)
-    space.kubectl("create", "-f", "-", stdin=pod("another"))
+    space.create(pod("another"))
     own.cluster.kubectl("-n", elsewhere, "scale", "statefulset/db", "--replicas=3")
     own.cluster.kubectl("-n", elsewhere, "rollout", "status", "statefulset/db")
     space.kubectl("delete", "pod", "db-1")
@@ -65,19 +65,19 @@ async def test_only_pods_that_may_go_back_are_asked_about(own: Fleet, space: Wor
 
 
 def test_kinds_that_a_config_map_names_come_and_go(own: Fleet, space: Workspace):
-    own.cluster.kubectl("apply", "-f", "-", stdin=GAME_SETS)
+    own.cluster.apply(GAME_SETS)
     own.cluster.kubectl("wait", "--for=condition=established", "crd/gamesets.games.example.io")
     game = {"apiVersion": "games.example.io/v1", "kind": "GameSet", "metadata": {"name": "db", "annotations": ASKS}}
     manifest = json.dumps(game | {"spec": {"replicas": 2}})
     made = json.loads(space.kubectl("create", "-f", "-", "-o", "json", stdin=manifest))
-    own.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(CONFIGURATION))
+    own.cluster.apply(CONFIGURATION)
     space.until(lambda: exists(space))
     owner = {key: made[key] for key in ("apiVersion", "kind")} | {"name": "db", "uid": made["metadata"]["uid"]}
     for name in ("db-0", "db-1"):
-        space.kubectl("create", "-f", "-", stdin=pod(name, owner | {"controller": True}))
+        space.create(pod(name, owner | {"controller": True}))
     space.until(lambda: recorded_as_placed(space, 2))
     space.kubectl("delete", "pod", "db-1")
-    space.kubectl("create", "-f", "-", stdin=pod("db-1", owner | {"controller": True}))
+    space.create(pod("db-1", owner | {"controller": True}))
     host = records(space)["db-1"]["nodeTopologyLabels"][HOST]
     assert host in json.dumps(space.read("pod", "db-1")["spec"]["affinity"])
 

@@ -155,7 +155,7 @@ def test_without_max_unavailable_it_is_one_by_one(space: Workspace):
     ],
 )
 def test_needs_parallel(space: Workspace, manifest: str, field: str):
-    message = space.refused("apply", "-f", "-", stdin=manifest.replace("Parallel", "OrderedReady"))
+    message = space.refuses(manifest.replace("Parallel", "OrderedReady"), "apply")
     assert field in message
     assert "can only work with Parallel" in message
 
@@ -163,7 +163,7 @@ def test_needs_parallel(space: Workspace, manifest: str, field: str):
 def test_in_place_needs_its_readiness_gate(space: Workspace):
     lines = IN_PLACE.splitlines(keepends=True)
     without = "".join(line for line in lines if "readinessGates" not in line and "conditionType" not in line)
-    message = space.refused("apply", "-f", "-", stdin=without)
+    message = space.refuses(without, "apply")
     assert "must contains InPlaceUpdateReady when podUpdatePolicy is InPlaceIfPossible" in message
 
 

@@ -55,14 +55,14 @@ def test_the_flat_layout_of_clone_sets_in_the_first_version(space: Workspace) ->
 def test_refusals_name_the_field(space: Workspace, change: Json, text: str) -> None:
     manifest = united(4, "ab")
     manifest["spec"] |= change
-    assert text in space.refused("create", "-f", "-", stdin=json.dumps(manifest))
+    assert text in space.refuses(manifest)
 
 
 def test_what_must_not_change_of_a_subset(space: Workspace) -> None:
     manifest = united(2, [{"name": "a", "tolerations": [{"key": "spot", "operator": "Exists"}]}, "b"])
     space.apply(manifest)
     manifest["spec"]["topology"]["subsets"][0]["tolerations"] = []
-    assert "may not be changed in an update" in space.refused("apply", "-f", "-", stdin=json.dumps(manifest))
+    assert "may not be changed in an update" in space.refuses(manifest, "apply")
 
 
 def test_a_dry_run_of_everything_leaves_nothing(space: Workspace) -> None:

@@ -102,7 +102,7 @@ def test_subsets_come_and_go(space: Workspace) -> None:
 @pytest.mark.usefixtures("zones")
 def test_one_workload_over_zones(space: Workspace) -> None:
     """Three pods go to the first subset, the others to the second, and those go first."""
-    assert 'unknown field "spec.subsets[0].tolertions"' in space.refused("apply", "-f", "-", stdin=SPREAD)
+    assert 'unknown field "spec.subsets[0].tolertions"' in space.refuses(SPREAD, "apply")
     space.kubectl("apply", "--validate=false", "-f", "-", stdin=SPREAD)
     assert "tolertions" not in space.read("workloadspread", "workloadspread-demo")["spec"]["subsets"][0]
     space.apply(WORKLOAD)

@@ -179,7 +179,7 @@ def settings(list_of_kinds: Json) -> Json:
 async def test_a_kind_that_administrators_name(site: Site, space: Workspace) -> None:
     cluster = site.flotilla.cluster
     for document in (definition("TrainJob"), definition("TrainGroup"), settings(WHITE_LIST)):
-        cluster.kubectl("apply", "-f", "-", stdin=json.dumps(document))
+        cluster.apply(document)
     cluster.kubectl("wait", "--for=condition=Established", "crd", f"trainjobs.{GROUP}", f"traingroups.{GROUP}")
     target = (f"{GROUP}/v1", "TrainJob", "net")
     space.apply(spread("50%", None, target=target, zones=False))
@@ -194,7 +194,7 @@ async def test_a_kind_that_administrators_name(site: Site, space: Workspace) -> 
     await until(space, lambda: at_rest(space, a=(2, 0), b=(2, -1)))
     space.patch({"spec": {"worker": {"replicas": 8}}}, "net", f"trainjobs.{GROUP}")
     await until(space, lambda: totals(space) == {"a": (2, 2), "b": (2, -1)})
-    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(settings({"workloads": []})))
+    cluster.apply(settings({"workloads": []}))
     await until(space, lambda: not spreads_kind(space, job))
 
 
