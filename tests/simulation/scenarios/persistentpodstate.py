@@ -4,6 +4,7 @@ The rules are in persistentpodstate.md §4 to §6.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
@@ -12,7 +13,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Frozen, Json
 from tests.simulation.oracles.pod_states import AUTO, PodStates
 from tests.simulation.scenarios.manifests import cordoned, running, statefulset
-from tests.simulation.scenarios.scenario import Ending, Scenario
+from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Change, Create, Remove, Stage, Step, Wait, until
 
 EVERY = 6
@@ -132,20 +133,8 @@ def edited(**members: object) -> Change:
     return Change(patch={"spec": members})
 
 
-def about_records(
-    name: str, *, given: tuple[Step, ...], when: tuple[Step, ...], then: Ending, exact: bool = True
-) -> Scenario:
-    """Return a scenario about the PersistentPodState `web`."""
-    return Scenario(
-        name=name,
-        given=given,
-        when=when,
-        then=then,
-        kind=PERSISTENT_POD_STATE.kind,
-        services=("statefulset",),
-        every=EVERY,
-        exact=exact,
-    )
+about_records = partial(Scenario, kind=PERSISTENT_POD_STATE.kind, services=("statefulset",), every=EVERY)
+"""A scenario about the PersistentPodState `web`."""
 
 
 BY_HAND: Json = {
@@ -160,31 +149,31 @@ BY_HAND: Json = {
 
 SCENARIOS = (
     about_records(
-        "records-asked-for",
+        name="records-asked-for",
         given=(),
         when=(Create(document=asking(2)),),
         then=Recorded(records=places("node-1", "node-2"), spec={"requiredPersistentTopology": {"keys": [HOST]}}),
     ),
     about_records(
-        "records-dropped-when-scaled-in",
+        name="records-dropped-when-scaled-in",
         given=remembered(3),
         when=(scaled(1), WaitRecords(pods=("web-0",)), scaled(2)),
         then=Recorded(records=places("node-1", "node-2")),
     ),
     about_records(
-        "records-kept-when-scaled-in",
+        name="records-kept-when-scaled-in",
         given=(*off_the_first_node(2), edited(persistentPodStateRetentionPolicy="WhenDeleted")),
         when=(scaled(0), Wait(pods=0), scaled(2)),
         then=Recorded(records=places("node-2", "node-3"), returned=("web-0", "web-1")),
     ),
     about_records(
-        "recorded-pod-made-anew",
+        name="recorded-pod-made-anew",
         given=off_the_first_node(1),
         when=(Remove(name="web-0", kind="Pod"),),
         then=Recorded(records=places("node-2"), returned=("web-0",)),
     ),
     about_records(
-        "records-asked-for-otherwise",
+        name="records-asked-for-otherwise",
         given=remembered(1),
         when=(
             annotated(required_persistent_topology=ZONE),
@@ -199,13 +188,13 @@ SCENARIOS = (
         ),
     ),
     about_records(
-        "records-no-longer-asked-for",
+        name="records-no-longer-asked-for",
         given=remembered(1),
         when=(annotated(auto_generate_persistent_pod_state=None),),
         then=Recorded(exists=False),
     ),
     about_records(
-        "records-of-a-set-that-goes",
+        name="records-of-a-set-that-goes",
         given=(*running(statefulset(1)), Create(document=BY_HAND), WaitRecords(pods=("web-0",))),
         when=(Remove(kind=STATEFUL_SET.kind),),
         then=Recorded(),

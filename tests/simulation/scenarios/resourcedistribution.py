@@ -4,6 +4,7 @@ The rules are in resourcedistribution.md §5.
 """
 
 from collections.abc import Awaitable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -174,21 +175,10 @@ def shared(*namespaces: str, **targets: Json) -> tuple[Step, ...]:
     return *made, Create(document=distribution(**chosen)), WaitCopies(namespaces=namespaces)
 
 
-def distributing(
-    name: str, *, when: tuple[Step, ...], then: Distributed, given: tuple[Step, ...] = (), exact: bool = True
-) -> Scenario:
-    """Return a scenario about the one ResourceDistribution."""
-    return Scenario(
-        name=name,
-        given=given,
-        when=when,
-        then=then,
-        workload=NAME,
-        kind=RESOURCE_DISTRIBUTION.kind,
-        services=("sidecar",),
-        every=EVERY,
-        exact=exact,
-    )
+distributing = partial(
+    Scenario, given=(), workload=NAME, kind=RESOURCE_DISTRIBUTION.kind, services=("sidecar",), every=EVERY
+)
+"""A scenario about the one ResourceDistribution."""
 
 
 async def _if_it_exists(call: Awaitable[bytes]) -> None:
@@ -205,7 +195,7 @@ def _namespaces(stage: Stage) -> list[str]:
 
 SCENARIOS = (
     distributing(
-        "distributed-before-a-namespace-comes",
+        name="distributed-before-a-namespace-comes",
         given=(namespace("a"), namespace("b", team="one")),
         when=(
             Create(
@@ -221,7 +211,7 @@ SCENARIOS = (
         then=Distributed(counts=(3, 3, 0)),
     ),
     distributing(
-        "distributed-anew-while-copies-are-edited",
+        name="distributed-anew-while-copies-are-edited",
         given=shared("a", "b", "c"),
         when=(
             value("two"),
@@ -234,13 +224,13 @@ SCENARIOS = (
         exact=False,  # who edits what depends on who comes first
     ),
     distributing(
-        "distributed-beside-an-object-of-somebody-else",
+        name="distributed-beside-an-object-of-somebody-else",
         given=(namespace("a"), namespace("b"), Plant(namespace="a", document=config_map(**THEIRS))),
         when=(Create(document=distribution(includedNamespaces=names("a", "b"))), WaitCopies(namespaces=("b",))),
         then=Distributed(counts=(2, 1, 1), failures={4: ("a",)}, theirs=("a",)),
     ),
     distributing(
-        "distributed-by-two",
+        name="distributed-by-two",
         given=(
             namespace("a"),
             namespace("b"),
@@ -257,7 +247,7 @@ SCENARIOS = (
         then=Distributed(counts=(2, 1, 1), failures={4: ("a",)}, theirs=("a",)),
     ),
     distributing(
-        "object-of-somebody-else-makes-room",
+        name="object-of-somebody-else-makes-room",
         given=(
             namespace("a"),
             Plant(namespace="a", document=config_map(**THEIRS)),
@@ -267,14 +257,14 @@ SCENARIOS = (
         then=Distributed(counts=(2, 2, 0)),
     ),
     distributing(
-        "copy-that-lost-its-owner",
+        name="copy-that-lost-its-owner",
         given=shared("a", "b"),
         when=(Edit(namespace="a", patch={"metadata": {"ownerReferences": []}, **THEIRS}), value("two")),
         then=Distributed(counts=(2, 1, 1), failures={4: ("a",)}, theirs=("a",)),
         exact=False,  # a copy may get its new value before it is given away
     ),
     distributing(
-        "targets-by-labels-that-change",
+        name="targets-by-labels-that-change",
         given=(
             namespace("a", team="one"),
             *shared("b", "c", namespaceSelector={"matchLabels": {"team": "one"}}, includedNamespaces=names("b", "c"))[
@@ -293,7 +283,7 @@ SCENARIOS = (
         then=Distributed(counts=(1, 1, 0)),
     ),
     distributing(
-        "namespaces-that-come-and-go",
+        name="namespaces-that-come-and-go",
         given=(
             namespace("a"),
             namespace("b"),
@@ -311,21 +301,21 @@ SCENARIOS = (
         exact=False,  # a copy that goes with its namespace may be met by a last write
     ),
     distributing(
-        "distribution-that-goes",
+        name="distribution-that-goes",
         given=(*shared("a", "b"), namespace("c"), Plant(namespace="c", document=config_map(**THEIRS))),
         when=(wish(includedNamespaces=names("a", "b", "c")), Remove(name=NAME)),
         then=Distributed(counts=(0, 0, 0), theirs=("c",), exists=False),
         exact=False,
     ),
     distributing(
-        "distribution-that-goes-after-its-copies",
+        name="distribution-that-goes-after-its-copies",
         given=shared("a", "b"),
         when=(value("two"), Remove(name=NAME, propagation="Foreground")),
         then=Distributed(counts=(0, 0, 0), exists=False),
         exact=False,
     ),
     distributing(
-        "distributed-under-a-quota",
+        name="distributed-under-a-quota",
         given=(
             *(namespace(name) for name in "abc"),
             Plant(

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
@@ -143,46 +144,35 @@ TERMS: Mapping[Resource, Reader] = {SIDECAR_SET: read_terms}
 RULES = (Sidecars,)
 
 
-def about_sidecars(
-    name: str, *, given: tuple[Step, ...], when: tuple[Step, ...], then: Rolled, exact: bool = True
-) -> Scenario:
-    """Return a scenario about the SidecarSet `side` and the pods of CloneSet `web`."""
-    return Scenario(
-        name=name,
-        given=given,
-        when=when,
-        then=then,
-        workload="side",
-        kind=SIDECAR_SET.kind,
-        services=("cloneset", "sidecar"),
-        every=EVERY,
-        exact=exact,
-    )
+about_sidecars = partial(
+    Scenario, workload="side", kind=SIDECAR_SET.kind, services=("cloneset", "sidecar"), every=EVERY
+)
+"""A scenario about the SidecarSet `side` and the pods of CloneSet `web`."""
 
 
 ALL = (3, 3, 3, 3)
 
 SCENARIOS = (
     about_sidecars(
-        "sidecars-injected",
+        name="sidecars-injected",
         given=(),
         when=injected(sidecar_set(sidecar("p1"))),
         then=Rolled(sidecars={"p1": 3}, counts=ALL, revisions=1),
     ),
     about_sidecars(
-        "sidecars-updated",
+        name="sidecars-updated",
         given=injected(sidecar_set(sidecar("p1"), maxUnavailable=2)),
         when=(sidecars(sidecar("p2")),),
         then=Rolled(sidecars={"p2": 3}, counts=ALL, revisions=2, upgradable={'{"side":true}': 3}),
     ),
     about_sidecars(
-        "sidecars-updated-behind-a-partition",
+        name="sidecars-updated-behind-a-partition",
         given=injected(sidecar_set(sidecar("p1"), partition="50%")),
         when=(sidecars(sidecar("p2")),),
         then=Rolled(sidecars={"p1": 2, "p2": 1}, counts=(3, 1, 3, 1)),
     ),
     about_sidecars(
-        "sidecars-of-two-sets-updated",
+        name="sidecars-of-two-sets-updated",
         given=injected(
             sidecar_set(sidecar("p1"), maxUnavailable="100%"),
             sidecar_set(sidecar("l1", "log"), name="logs", maxUnavailable="100%"),
@@ -192,7 +182,7 @@ SCENARIOS = (
         exact=False,  # the two meet conflicts, in one order or the other
     ),
     about_sidecars(
-        "sidecars-updated-with-their-workload",
+        name="sidecars-updated-with-their-workload",
         given=injected(sidecar_set(sidecar("p1"))),
         when=(
             sidecars(sidecar("p2")),
@@ -202,7 +192,7 @@ SCENARIOS = (
         exact=False,
     ),
     about_sidecars(
-        "sidecars-rolled-back-in-mid-roll",
+        name="sidecars-rolled-back-in-mid-roll",
         given=injected(sidecar_set(sidecar("p1"))),
         when=(
             *(sidecars(sidecar("p2")), WaitSidecars(image="p2")),
@@ -213,47 +203,47 @@ SCENARIOS = (
         exact=False,
     ),
     about_sidecars(
-        "sidecars-that-do-not-start",
+        name="sidecars-that-do-not-start",
         given=injected(sidecar_set(sidecar("p1"))),
         when=(BreakImage(image="p2"), sidecars(sidecar("p2")), WaitSidecars(updated=1), sidecars(sidecar("p3"))),
         then=Rolled(sidecars={"p3": 3}, counts=ALL),
         exact=False,
     ),
     about_sidecars(
-        "sidecars-paused-in-mid-roll",
+        name="sidecars-paused-in-mid-roll",
         given=injected(sidecar_set(sidecar("p1"), partition=2)),
         when=(sidecars(sidecar("p2")), WaitSidecars(updated=1), strategy(paused=True), strategy(partition=0)),
         then=Rolled(sidecars={"p1": 2, "p2": 1}, counts=(3, 1, 3, 1)),
     ),
     about_sidecars(
-        "sidecars-changed-beyond-images",
+        name="sidecars-changed-beyond-images",
         given=injected(sidecar_set(sidecar("p1"))),
         when=(sidecars(sidecar("p2", env=[{"name": "A", "value": "B"}])),),
         then=Rolled(sidecars={"p1": 3}, counts=(3, 0, 3, 0), upgradable={'{"side":false}': 3}),
     ),
     about_sidecars(
-        "sidecars-upgraded-without-a-break",
+        name="sidecars-upgraded-without-a-break",
         given=injected(sidecar_set(hot("p1"), maxUnavailable=2)),
         when=(sidecars(hot("p2")),),
         then=Rolled(sidecars={"p2": 3, IDLE: 3}, counts=ALL),
         exact=False,  # pods go up and down twice, and each time the status of their workload may be written
     ),
     about_sidecars(
-        "sidecars-back-from-a-failed-upgrade",
+        name="sidecars-back-from-a-failed-upgrade",
         given=injected(sidecar_set(hot("p1"))),
         when=(BreakImage(image="p2"), sidecars(hot("p2")), WaitSidecars(updated=1), sidecars(hot("p1"))),
         then=Rolled(sidecars={"p1": 3, IDLE: 3}, counts=ALL),
         exact=False,
     ),
     about_sidecars(
-        "sidecar-history-forgotten",
+        name="sidecar-history-forgotten",
         given=injected(sidecar_set(sidecar("p1"), maxUnavailable=3, top={"revisionHistoryLimit": 1})),
         when=(sidecars(sidecar("p2")), WaitSidecars(updated=3), sidecars(sidecar("p3"))),
         then=Rolled(sidecars={"p3": 3}, counts=ALL, revisions=1),
         exact=False,
     ),
     about_sidecars(
-        "sidecars-stay-without-their-set",
+        name="sidecars-stay-without-their-set",
         given=injected(sidecar_set(sidecar("p1"), partition=2)),
         when=(sidecars(sidecar("p2")), WaitSidecars(image="p2"), Remove(name="side"), Wait(pods=3, serving=3)),
         then=Rolled(sidecars={"p1": 2, "p2": 1}, counts=(0, 0, 0, 0), revisions=0, exists=False),
