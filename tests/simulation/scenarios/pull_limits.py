@@ -14,13 +14,13 @@ POOL = {"matchLabels": {"pool": "a"}}
 
 SCENARIOS = (
     pulling(
-        "pull-given-up-at-its-deadline",
+        name="pull-given-up-at-its-deadline",
         given=(StopAgent(node="node-1"),),
         when=(Create(document=job("node-1", completion=IN_TIME, pullPolicy=AT_ONCE)), WaitStatus(completed=True)),
         then=Pulled(nodes=everywhere(ONE, nodes=1, phase=""), status=LATE | {"failed": 1, "failedNodes": ["node-1"]}),
     ),
     pulling(
-        "pull-that-takes-too-long",
+        name="pull-that-takes-too-long",
         given=(SetNode(node="node-1", pull_seconds=30.0),),
         when=(Create(document=job("node-1", pullPolicy=AT_ONCE)),),
         then=Pulled(
@@ -29,7 +29,7 @@ SCENARIOS = (
         ),
     ),
     pulling(
-        "pull-removed-after-its-time",
+        name="pull-removed-after-its-time",
         when=(
             Create(document=job("node-1", completion={"ttlSecondsAfterFinished": 1})),
             WaitStatus(completed=True),
@@ -38,7 +38,7 @@ SCENARIOS = (
         then=Pulled(nodes={}, exists=False),
     ),
     pulling(
-        "pull-that-never-ends",
+        name="pull-that-never-ends",
         given=(
             Create(document=job(completion=NEVER, selector=POOL)),
             Change(patch={"metadata": {"labels": {"pool": "a"}}}, name="node-1", kind="Node"),
@@ -55,9 +55,9 @@ SCENARIOS = (
         ),
     ),
     pulling(
-        "pull-that-ends-after-all",
+        name="pull-that-ends-after-all",
         given=(SLOW, Create(document=job("node-1", completion=NEVER)), WaitTag(node="node-1", phase="Waiting")),
-        under_way=True,
+        at_rest=False,
         when=(Change(patch={"spec": {"completionPolicy": {"type": "Always"}}}, name="pull", kind="ImagePullJob"),),
         then=Pulled(nodes=everywhere(ONE, nodes=1), status=SINGLE),
     ),

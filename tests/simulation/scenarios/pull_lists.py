@@ -16,28 +16,28 @@ listed = partial(pulling, kind="ImageListPullJob", agents=1)
 
 SCENARIOS = (
     listed(
-        "list-pulled",
+        name="list-pulled",
         when=(Create(document=images("node-1")),),
         then=Pulled(nodes=everywhere(ONE, TWO, nodes=1), status=DONE, jobs=(ONE, TWO)),
     ),
     listed(
-        "list-changed-in-its-middle",
+        name="list-changed-in-its-middle",
         given=(SLOW, Create(document=images("node-1")), WaitTag(node="node-1", phase="Waiting")),
-        under_way=True,
+        at_rest=False,
         when=(Change(patch={"spec": {"images": [ONE, THREE]}}, name="pull", kind="ImageListPullJob"),),
         then=Pulled(nodes=everywhere(ONE, THREE, nodes=1), status=DONE, jobs=(ONE, THREE)),
     ),
     listed(
-        "list-whose-template-changes",
+        name="list-whose-template-changes",
         given=(SLOW, Create(document=images("node-1", wanted=(ONE,))), WaitTag(node="node-1", phase="Waiting")),
-        under_way=True,
+        at_rest=False,
         when=(Change(patch={"spec": {"parallelism": 2}}, name="pull", kind="ImageListPullJob"),),
         then=Pulled(
             nodes=everywhere(ONE, nodes=1), status=DONE | {"desired": 1, "completed": 1, "succeeded": 1}, jobs=(ONE,)
         ),
     ),
     listed(
-        "list-deleted",
+        name="list-deleted",
         given=(
             Create(document=images("node-1")),
             WaitStatus(kind="ImageListPullJob", completed=True),

@@ -16,7 +16,7 @@ POD = {
 
 SCENARIOS = (
     pulling(
-        "node-joins-in-the-middle-of-a-pull",
+        name="node-joins-in-the-middle-of-a-pull",
         given=(
             Remove(name="node-3", kind="Node"),
             WaitGone(name="node-3", kind="NodeImage"),
@@ -24,19 +24,19 @@ SCENARIOS = (
             Create(document=job(completion={"type": "Never"})),
             WaitTag(node="node-1", phase="Waiting"),
         ),
-        under_way=True,
+        at_rest=False,
         when=(AddNode(name="node-3"),),
         then=Pulled(nodes=everywhere(ONE), completed=False, status={"desired": 3, "succeeded": 3}),
     ),
     pulling(
-        "node-removed-in-the-middle-of-its-pull",
+        name="node-removed-in-the-middle-of-its-pull",
         given=(SLOW, Create(document=job("node-1", "node-2")), WaitTag(node="node-1", phase="Waiting")),
-        under_way=True,
+        at_rest=False,
         when=(Remove(name="node-1", kind="Node"), StopAgent(node="node-1")),
         then=Pulled(nodes={"node-2": {ONE: "Succeeded"}}, status=SINGLE),
     ),
     pulling(
-        "node-removed-and-back-under-its-name",
+        name="node-removed-and-back-under-its-name",
         given=(Create(document=job("node-1", completion={"type": "Never"})), WaitTag(node="node-1", phase="Succeeded")),
         when=(
             Remove(name="node-1", kind="Node"),
@@ -47,20 +47,20 @@ SCENARIOS = (
         then=Pulled(nodes=everywhere(ONE, nodes=1), completed=False, status={"desired": 1, "succeeded": 1}),
     ),
     pulling(
-        "agent-silent-with-a-pull-before-it",
+        name="agent-silent-with-a-pull-before-it",
         given=(StopAgent(node="node-1"), Create(document=job("node-1", "node-2", parallelism=2))),
-        under_way=True,
+        at_rest=False,
         when=(StartAgent(node="node-1"),),
         then=Pulled(nodes=everywhere(ONE, nodes=2), status=PAIR),
     ),
     pulling(
-        "pulled-where-pods-are",
+        name="pulled-where-pods-are",
         given=(Create(document=POD), Sleep(seconds=1.0)),
         when=(Create(document=job(podSelector=TO_PODS)),),
         then=Pulled(nodes={"node-2": {ONE: "Succeeded"}}, status=SINGLE),
     ),
     pulling(
-        "node-lost-and-back-with-a-pull-before-it",
+        name="node-lost-and-back-with-a-pull-before-it",
         given=(SetNode(node="node-2"), Create(document=POD), Sleep(seconds=1.0)),
         when=(LoseNode(owner=""), Create(document=job("node-2")), Sleep(seconds=1.0), ReturnNodes()),
         then=Pulled(nodes={"node-2": {ONE: "Succeeded"}}, status=SINGLE),

@@ -9,9 +9,9 @@ WAITING = (SLOW, Create(document=job("node-1")), WaitTag(node="node-1", phase="W
 
 SCENARIOS = (
     pulling(
-        "reports-of-other-rounds",
+        name="reports-of-other-rounds",
         given=WAITING,
-        under_way=True,
+        at_rest=False,
         when=(
             Say(node="node-1", image="shop", tag="one", version=7, phase="Failed"),
             Say(node="node-1", image="shop", tag="one", version=-1, phase="Failed"),
@@ -21,7 +21,7 @@ SCENARIOS = (
         then=Pulled(nodes=everywhere(ONE, nodes=1), status=SINGLE),
     ),
     pulling(
-        "report-on-what-is-over",
+        name="report-on-what-is-over",
         given=(Create(document=job("node-1")), WaitStatus(completed=True)),
         when=(
             Say(node="node-1", image="shop", tag="one", version=0, phase="Pulling"),

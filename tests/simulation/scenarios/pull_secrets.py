@@ -10,23 +10,23 @@ PATIENT = {"backoffLimit": 20}
 
 SCENARIOS = (
     pulling(
-        "pulled-with-a-secret",
+        name="pulled-with-a-secret",
         given=(GUARDED, Create(document=secret("login", "right"))),
         when=(Create(document=job("node-1", pullSecrets=["login"], pullPolicy=PATIENT)),),
         then=Pulled(nodes=everywhere(ONE, nodes=1), status=SINGLE),
     ),
     pulling(
-        "secret-made-during-the-pull",
+        name="secret-made-during-the-pull",
         given=(
             Create(document=job("node-1", pullSecrets=["login"], parallelism=2, completion={"type": "Never"})),
             WaitTag(node="node-1"),
         ),
-        under_way=True,
+        at_rest=False,
         when=(Create(document=secret("login", "right")), WaitTag(node="node-1", secrets=1)),
         then=Pulled(nodes=everywhere(ONE, nodes=1), completed=False, status={"succeeded": 1}, copies=1),
     ),
     pulling(
-        "secret-that-jobs-share",
+        name="secret-that-jobs-share",
         given=(
             SetNode(node="node-1", pull_seconds=2.0, passwords={"shop": "right"}),
             Create(document=secret("login", "right")),
@@ -34,7 +34,7 @@ SCENARIOS = (
             Create(document=job("node-2", name="other", pullSecrets=["login"], completion={"type": "Never"})),
             WaitTag(node="node-1"),
         ),
-        under_way=True,
+        at_rest=False,
         when=(Sleep(seconds=0.5), Remove(name="other", kind="ImagePullJob")),
         then=Pulled(nodes=everywhere(ONE, nodes=1), status=SINGLE),
     ),
