@@ -45,7 +45,7 @@ async def run(context: Context) -> None:
     async with aclosing(chain), asyncio.TaskGroup() as group:
         await chain.serve()
         group.create_task(events.run())
-        for task in chain.tasks(api, clock, server.rotator.need):
+        for task in chain.tasks(api, clock, server.rotator.request_pass_now):
             group.create_task(task)
         await server.run(group)
 

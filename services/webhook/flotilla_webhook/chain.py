@@ -79,11 +79,11 @@ class Chain(msgspec.Struct, frozen=True):
             for path in paths(kind, "validate")
         }
 
-    def tasks(self, api: Api, clock: Clock, need: Callable[[], None]) -> list[Coroutine[Any, Any, None]]:
-        """Return the tasks of the watches and of expiring rules; they call `need` when the required rules change."""
+    def tasks(self, api: Api, clock: Clock, on_change: Callable[[], None]) -> list[Coroutine[Any, Any, None]]:
+        """Return the tasks of watches and of expiring rules; they call `on_change` when other rules are required."""
         for cache in self.caches:
-            cache.listen(need)
-        expiring = [active_rules.expire(need) for active_rules in (self.pods.active_rules, self.checks.active_rules)]
+            cache.listen(on_change)
+        expiring = [rules.expire(on_change) for rules in (self.pods.active_rules, self.checks.active_rules)]
         return [*expiring, *(cache.follow(api, clock) for cache in self.caches)]
 
 
@@ -121,7 +121,7 @@ def chain_of(
         PodChecks(api, [spreads.check(), budgets.check()], ActiveRules(clock)),
         (states.namespaces, sidecars.cache, spreads.cache, budgets.cache, *probes.caches),
         {
-            WORKLOAD_SPREAD: RuleSource(spreads.rules_of, spreads.admitted),
+            WORKLOAD_SPREAD: RuleSource(spreads.selection.rules_of, spreads.selection.admitted),
             PERSISTENT_POD_STATE: RuleSource(states.rules_of, states.admitted),
             POD_PROBE_MARKER: RuleSource(probes.rules_of, lambda _: None),
             POD_UNAVAILABLE_BUDGET: RuleSource(annotation.rules_of, lambda _: None, budgets.rules_of),

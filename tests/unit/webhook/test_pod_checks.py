@@ -282,7 +282,7 @@ async def test_entries_stand_while_something_needs_them() -> None:
     assert [one["name"] for one in entries] == ["vpod.kb.io", "vpodeviction.kb.io"]
     assert {one["sideEffects"] for one in entries} == {"NoneOnDryRun"}
     assert [one["rules"][0]["resources"] for one in entries] == [["pods"], ["pods/eviction"]]
-    assert rules == encoded(await world.spreads.removal_rules())
+    assert rules == encoded(await world.spreads.selection.removal_rules())
     conditions = [one["matchConditions"][0]["expression"] for one in entries]
     assert MATCHED in conditions[0]
     assert conditions[1] == f'(request.namespace == "{NAMESPACE}" && (true))'

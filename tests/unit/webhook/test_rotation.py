@@ -326,7 +326,7 @@ async def test_a_fight_slows_down(tmp_path: Path) -> None:
 
     def spoil() -> None:
         entries(cluster)["mcloneset.kb.io"]["clientConfig"]["caBundle"] = "b3RoZXI="
-        kept.rotator.wake()
+        kept.rotator.request_pass()
 
     async with kept.running():
         for count in range(1, 6):
@@ -345,11 +345,11 @@ async def test_what_pods_need_waits_for_no_fight(tmp_path: Path) -> None:
         for count in range(1, 6):
             await kept.asleep(count)
             entries(cluster)["mcloneset.kb.io"]["clientConfig"]["caBundle"] = "b3RoZXI="
-            kept.rotator.wake()
+            kept.rotator.request_pass()
             kept.clock.go.release()
         await kept.asleep(6)
         assert kept.clock.slept[-1] > APART
-        kept.rotator.need()
+        kept.rotator.request_pass_now()
         await kept.asleep(7)
         assert kept.clock.slept[-1] == APART
 
@@ -361,8 +361,8 @@ async def test_nothing_to_do_waits_a_minute_or_for_a_change(tmp_path: Path) -> N
     kept = Kept(cluster, tmp_path)
     async with kept.running():
         await kept.asleep(1)
-        kept.rotator.wake()
-        kept.rotator.wake()
+        kept.rotator.request_pass()
+        kept.rotator.request_pass()
         assert kept.clock.slept == [APART]
         kept.clock.go.release()
         await kept.asleep(2)
@@ -370,7 +370,7 @@ async def test_nothing_to_do_waits_a_minute_or_for_a_change(tmp_path: Path) -> N
         await kept.asleep(3)
         assert kept.clock.slept == [APART, APART, INTERVAL], "changes that come together call for one pass"
         entries(cluster)["mcloneset.kb.io"]["clientConfig"]["caBundle"] = ""
-        kept.rotator.wake()
+        kept.rotator.request_pass()
         await kept.asleep(4)
     assert cluster.writes == [("replace", MUTATING_CONFIGURATION)]
 

@@ -8,7 +8,7 @@ from flotilla_common.api.kinds.workloadspread.types import PLACE, WORKLOAD_SPREA
 from flotilla_common.api.resources import JOB, REPLICA_SET, Resource
 from flotilla_common.kube.interface import ApiError
 from flotilla_webhook.owners import CACHED_SECONDS
-from flotilla_webhook.spreading.step import ASKED_SECONDS, UNSEEN_SECONDS
+from flotilla_webhook.spreading.selection import ASKED_SECONDS, UNSEEN_SECONDS
 from tests.testkit.documents import Json
 from tests.unit.webhook.spread_world import CLONE_SET, NAMESPACE, World, mark, owner, pod, spread, subset
 
@@ -76,7 +76,7 @@ async def test_other_pods_stay_as_they_are(document: Json) -> None:
 async def test_without_the_gate_nothing_happens() -> None:
     world = await World(spread(subset("a", 3)), on=False).watch()
     assert await world.create(pod("p")) == pod("p")
-    assert (await world.spreads.rules(), await world.spreads.removal_rules()) == ([], [])
+    assert (await world.spreads.selection.rules(), await world.spreads.selection.removal_rules()) == ([], [])
 
 
 async def test_a_dry_run_takes_no_place() -> None:
@@ -461,7 +461,7 @@ async def test_jobs() -> None:
 
 
 async def expressions(world: World) -> set[str]:
-    return {rule.expression for rule in await world.spreads.rules()}
+    return {rule.expression for rule in await world.spreads.selection.rules()}
 
 
 async def test_only_pods_of_the_target_are_asked_about() -> None:
@@ -472,7 +472,7 @@ async def test_only_pods_of_the_target_are_asked_about() -> None:
         f"""{begin}(r.kind == "CloneSet" && r.apiVersion.startsWith("apps.kruise.io/") && r.name == "web")))""",
         f"""{begin}(r.kind == "ReplicaSet" && r.apiVersion.startsWith("apps/"))))""",
     }
-    assert {rule.namespace for rule in await world.spreads.rules()} == {NAMESPACE}
+    assert {rule.namespace for rule in await world.spreads.selection.rules()} == {NAMESPACE}
 
 
 async def test_many_are_told_apart_by_the_kind_of_their_workload_alone() -> None:
@@ -480,7 +480,7 @@ async def test_many_are_told_apart_by_the_kind_of_their_workload_alone() -> None
     world = await World(*many).watch()
     assert len(await expressions(world)) == 1
     assert "r.name" not in (await expressions(world)).pop()
-    rules = await world.spreads.rules_of(spread(subset("a"), name="more"), NAMESPACE)
+    rules = await world.spreads.selection.rules_of(spread(subset("a"), name="more"), NAMESPACE)
     assert {rule.expression for rule in rules} == await expressions(world)
 
 
@@ -489,15 +489,15 @@ async def test_what_is_about_to_be_stored() -> None:
     old["apiVersion"] = "apps.kruise.io/v1alpha1"
     old["spec"]["subsets"][0]["requiredNodeSelectorTerm"] = None
     world = await World().watch()
-    rule_sources = await world.spreads.rules_of(old, NAMESPACE)
+    rule_sources = await world.spreads.selection.rules_of(old, NAMESPACE)
     world.cluster.put(WORKLOAD_SPREAD, spread(subset("a")))
-    assert rule_sources == await (await world.watch()).spreads.rules()
+    assert rule_sources == await (await world.watch()).spreads.selection.rules()
 
 
 async def test_one_that_was_just_admitted_is_asked_for_until_the_watch_shows_it() -> None:
     world = await World().watch()
     stored = spread(subset("a"))
-    world.spreads.admitted(stored)
+    world.spreads.selection.admitted(stored)
     world.cluster.put(WORKLOAD_SPREAD, stored)
     assert await world.places("p") == "a"
     world.clock.time += UNSEEN_SECONDS

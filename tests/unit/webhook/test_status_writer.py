@@ -362,7 +362,7 @@ async def test_one_that_is_gone_needs_no_rules_any_more() -> None:
     cluster, world = await world_of(subset("a", 2))
     del cluster.objects[WORKLOAD_SPREAD.plural, NAMESPACE, "ws"]
     assert await world.create(pod("p")) == pod("p")
-    assert await world.spreads.rules() == []
+    assert await world.spreads.selection.rules() == []
 
 
 async def test_a_namesake_is_no_stale_copy() -> None:

@@ -22,12 +22,13 @@ from flotilla_common.api.kinds.persistentpodstate.types import (
     custom_workloads,
     supported,
 )
-from flotilla_common.api.meta import TargetRef, metadata_of
+from flotilla_common.api.meta import OwnerReference, group_of, metadata_of
 from flotilla_common.api.podrules import PodRule, controlled_by
 from flotilla_common.api.resources import CONFIG_MAP, NODE
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
 from flotilla_webhook.cache import Cache, read_all
+from flotilla_webhook.owners import controller_in
 from flotilla_webhook.pods.admission import AdmissionStep
 
 INJECTED = "kruise.io/injected-persistent-pod-state"
@@ -90,7 +91,7 @@ class PersistentStates:
 
         Raises ApiError, Unreachable or ValueError when it is unknown whether its workload is supported.
         """
-        owner = _controller(pod)
+        owner = controller_in(pod)
         if owner is None or not self._may_have_one(request.namespace) or not await self._is_supported(owner):
             return
         state = await self._state_of(owner, request.namespace)
@@ -105,7 +106,7 @@ class PersistentStates:
         body = await found_or_none(self.api.get(CONFIG_MAP, self._namespace, CONFIGURATION))
         return [] if body is None else custom_workloads(strings(member(msgspec.json.decode(body, type=Json), "data")))
 
-    async def _is_supported(self, owner: TargetRef) -> bool:
+    async def _is_supported(self, owner: OwnerReference) -> bool:
         if supported(owner.api_version, owner.kind, ()):
             return True
         return supported(owner.api_version, owner.kind, await self._named())
@@ -138,15 +139,16 @@ class PersistentStates:
             return True
         return bool(page.items)
 
-    async def _state_of(self, owner: TargetRef, namespace: str) -> PersistentPodState | None:
+    async def _state_of(self, owner: OwnerReference, namespace: str) -> PersistentPodState | None:
         """Return the first state for the workload that is not being deleted. Unreadable states are skipped (§6)."""
         try:
             stored = await read_all(self.api, PERSISTENT_POD_STATE, namespace)
         except (ApiError, Unreachable) as failure:
             _log.warning("cannot list PersistentPodStates", namespace=namespace, error=str(failure))
             return None
+        workload = group_of(owner.api_version), owner.kind, owner.name
         for state in _readable(stored):
-            if state.spec.target_ref.identity == owner.identity and state.metadata.deletion_timestamp is None:
+            if state.spec.target_ref.identity == workload and state.metadata.deletion_timestamp is None:
                 return state
         return None
 
@@ -193,11 +195,3 @@ def _preferences(spec: PersistentPodStateSpec, labels: dict[str, str]) -> Iterat
         if keys:
             expressions = [{"key": key, "operator": "In", "values": [labels[key]]} for key in keys]
             yield {"weight": term.weight, "preference": {"matchExpressions": expressions}}
-
-
-def _controller(pod: Json) -> TargetRef | None:
-    for owner in mappings(member(pod, "metadata").get("ownerReferences")):
-        if owner.get("controller") is True:
-            api_version, kind, name = (text(owner.get(key)) for key in ("apiVersion", "kind", "name"))
-            return TargetRef(api_version=api_version, kind=kind, name=name)
-    return None

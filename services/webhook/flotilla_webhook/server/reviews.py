@@ -85,17 +85,17 @@ def encode(version: str, uid: str, answer: Answer) -> bytes:
     """Return the review that answers the request with this uid, in its own version."""
     response: Json = {"uid": uid, "allowed": answer.allowed}
     if answer.warnings:
-        response["warnings"] = [bounded(warning) for warning in answer.warnings]
+        response["warnings"] = [shortened(warning) for warning in answer.warnings]
     if answer.patch:
         operations = msgspec.json.encode([operation.document() for operation in answer.patch])
         response |= {"patchType": "JSONPatch", "patch": base64.b64encode(operations).decode()}
     if not answer.allowed:
-        status: Json = {"code": answer.code, "message": bounded(answer.message)}
+        status: Json = {"code": answer.code, "message": shortened(answer.message)}
         response["status"] = status | ({"reason": answer.reason} if answer.reason else {})
     return msgspec.json.encode({"apiVersion": version, "kind": "AdmissionReview", "response": response})
 
 
-def bounded(message: str) -> str:
+def shortened(message: str) -> str:
     """Return the message, or the beginning of a long one."""
     return message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}…"
 
@@ -128,7 +128,7 @@ def convert(body: bytes) -> bytes:
         response["convertedObjects"] = [_converted(item, request.desired_api_version) for item in request.objects]
         response["result"] = {"status": "Success"}
     except ValueError as fault:
-        response |= {"convertedObjects": [], "result": {"status": "Failure", "message": bounded(str(fault))}}
+        response |= {"convertedObjects": [], "result": {"status": "Failure", "message": shortened(str(fault))}}
     return msgspec.json.encode({"apiVersion": review.api_version, "kind": "ConversionReview", "response": response})
 
 

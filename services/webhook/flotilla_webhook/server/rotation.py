@@ -51,24 +51,24 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
     initialised: asyncio.Event = msgspec.field(default_factory=asyncio.Event)  # a pass has succeeded as a whole
     failure: str = "certificate and registration have not been checked yet"
     _served: Bundle | None = None
-    _wake: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
-    _needed: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    _requested: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    _urgent: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
-    def wake(self) -> None:
+    def request_pass(self) -> None:
         """Request a pass soon, after a change."""
-        self._wake.set()
+        self._requested.set()
 
-    def need(self) -> None:
+    def request_pass_now(self) -> None:
         """Request a pass at once: the pod rules have changed."""
-        self._needed.set()
-        self._wake.set()
+        self._urgent.set()
+        self._requested.set()
 
     async def run(self) -> None:
         """Run passes until cancelled."""
         delay, quiet_since = 0.0, self.clock.monotonic()
         while True:
-            self._wake.clear()
-            self._needed.clear()
+            self._requested.clear()
+            self._urgent.clear()
             if not await self._pass():
                 await self.clock.sleep(APART)
             else:
@@ -76,10 +76,10 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
                     delay = 0.0
                 quiet_since = self.clock.monotonic()
                 delay = min(max(delay * 2, _FIRST_DELAY), _LAST_DELAY)
-                await self._within(delay, self._needed)
-                if self._needed.is_set():
+                await self._within(delay, self._urgent)
+                if self._urgent.is_set():
                     await self.clock.sleep(APART)
-            await self._within(INTERVAL, self._wake)
+            await self._within(INTERVAL, self._requested)
 
     async def _pass(self) -> bool:
         """Run one pass; return True if the next one should be delayed, because it wrote or failed."""
@@ -88,7 +88,7 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
         except (ApiError, Unreachable, StoreError, RegistrationError, OSError) as failure:
             self.failure = str(failure)
             _log.warning("webhook certificate or registration not ready yet", error=str(failure))
-            self.wake()
+            self.request_pass()
             return True
         self.failure = ""
         self.initialised.set()
@@ -145,7 +145,7 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
 _RETRY_SECONDS = 2.0
 
 
-class Follower(msgspec.Struct, frozen=True):
+class ChangeNotifier(msgspec.Struct, frozen=True):
     """A watch that reports that something has changed, without its content.
 
     It calls `notify` whenever an object of the resource with an interesting name may have changed. With `only`, other

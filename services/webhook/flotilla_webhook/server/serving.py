@@ -17,7 +17,7 @@ from flotilla_webhook.server import certificates, tls
 from flotilla_webhook.server.http_server import build
 from flotilla_webhook.server.registration import GROUPS, Registration
 from flotilla_webhook.server.reviews import Handler, convert
-from flotilla_webhook.server.rotation import CertificateRotator, Follower
+from flotilla_webhook.server.rotation import CertificateRotator, ChangeNotifier
 from flotilla_webhook.server.stores import store_of
 
 CA_FILE = "ca-cert.pem"
@@ -52,8 +52,8 @@ class WebhookServer:
         """Serve until cancelled, with tasks in the group. Raises RuntimeError if it is not ready in time."""
         context, rotator = self._context, self.rotator
         group.create_task(rotator.run())
-        for follower in _followers(context, rotator):
-            group.create_task(follower.run())
+        for notifier in _notifiers(context, rotator):
+            group.create_task(notifier.run())
         await self._in_time(rotator.certified)
         context.health.ready("webhook-ready", ok=False, why="not serving yet")
         # It stops before the tasks of the group: requests until then rely on the watches.
@@ -111,17 +111,18 @@ def host_of(settings: Settings) -> str:
     return settings.webhook_host or urlsplit(settings.webhook_url).hostname or service
 
 
-def _followers(context: Context, rotator: CertificateRotator) -> list[Follower]:
-    """Return watches that wake the rotator: configurations, CRDs, the ConfigMap with the white lists, the Secret."""
+def _notifiers(context: Context, rotator: CertificateRotator) -> list[ChangeNotifier]:
+    """Return watches that request passes: of configurations, CRDs, the ConfigMap with the white lists, the Secret."""
 
-    def follow(resource: Resource, interesting: Callable[[str], bool], namespace: str = "", only: str = "") -> Follower:
-        return Follower(context.api, context.clock, resource, rotator.wake, interesting, namespace, only)
+    def on(resource: Resource, interesting: Callable[[str], bool], namespace: str = "", only: str = "") -> None:
+        notify = rotator.request_pass
+        found.append(ChangeNotifier(context.api, context.clock, resource, notify, interesting, namespace, only))
 
-    secret = context.settings.webhook_secret
-    return [
-        follow(MUTATING, lambda name: name == MUTATING_CONFIGURATION),
-        follow(VALIDATING, lambda name: name == VALIDATING_CONFIGURATION),
-        follow(CRD, lambda name: name.partition(".")[2] in GROUPS),
-        follow(CONFIG_MAP, lambda name: name == CONFIGURATION, context.settings.namespace, only=CONFIGURATION),
-        follow(SECRET, lambda name: name == secret, context.settings.namespace, only=secret),
-    ]
+    found: list[ChangeNotifier] = []
+    secret, own = context.settings.webhook_secret, context.settings.namespace
+    on(MUTATING, lambda name: name == MUTATING_CONFIGURATION)
+    on(VALIDATING, lambda name: name == VALIDATING_CONFIGURATION)
+    on(CRD, lambda name: name.partition(".")[2] in GROUPS)
+    on(CONFIG_MAP, lambda name: name == CONFIGURATION, own, only=CONFIGURATION)
+    on(SECRET, lambda name: name == secret, own, only=secret)
+    return found

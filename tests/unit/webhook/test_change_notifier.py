@@ -8,7 +8,7 @@ import msgspec
 
 from flotilla_common.api.resources import MUTATING, SECRET
 from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
-from flotilla_webhook.server.rotation import Follower
+from flotilla_webhook.server.rotation import ChangeNotifier
 from tests.support.fake_clock import FakeClock
 
 
@@ -63,8 +63,8 @@ async def test_one_name_alone_is_asked_for() -> None:
                 yield one
 
     api = Named()
-    follower = Follower(cast("Api", api), FakeClock(), SECRET, lambda: None, lambda _: True, "ns", only="certs")
-    following = asyncio.create_task(follower.run())
+    notifier = ChangeNotifier(cast("Api", api), FakeClock(), SECRET, lambda: None, lambda _: True, "ns", only="certs")
+    following = asyncio.create_task(notifier.run())
     await api.done.wait()
     following.cancel()
     assert asked == ["metadata.name=certs"] * 2
@@ -82,10 +82,10 @@ async def test_following() -> None:
         nonlocal noticed
         noticed += 1
 
-    follower = Follower(
+    notifier = ChangeNotifier(
         cast("Api", watches), cast("Any", clock), MUTATING, notify, interesting=lambda name: name == "ours"
     )
-    task = asyncio.create_task(follower.run())
+    task = asyncio.create_task(notifier.run())
     await asyncio.wait_for(watches.done.wait(), 5)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
