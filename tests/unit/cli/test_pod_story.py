@@ -11,7 +11,9 @@ from flotilla_cli.published import Why
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet
 from flotilla_common.control.plan import Reason, State
+from tests.testkit import pods as pods_of
 from tests.testkit.documents import Json, decoded
+from tests.testkit.pods import container
 
 BEFORE, MADE, LATER = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z", "2026-01-01T02:00:00Z"
 
@@ -35,15 +37,8 @@ def pod(*injected: str, labels: Json | None = None, hash_: str = "h", plain: str
             "kruise.io/sidecarset-hash": json.dumps({name: {"hash": hash_} for name in injected}),
             "kruise.io/sidecarset-hash-without-image": json.dumps({name: {"hash": plain} for name in injected}),
         }
-    metadata = {
-        "name": "web-1",
-        "namespace": "shop",
-        "creationTimestamp": MADE,
-        "labels": {"app": "x"} if labels is None else labels,
-        "annotations": annotations,
-    }
-    spec = {"containers": [{"name": "log", "image": "log:2"}]}
-    return decoded({"metadata": metadata, "spec": spec, "status": status}, Pod)
+    known = {"created": MADE, "labels": {"app": "x"} if labels is None else labels, "annotations": annotations}
+    return decoded(pods_of.pod("web-1", "shop", containers=[container("log", "log:2")], status=status, **known), Pod)
 
 
 def told(about: Pod, *sets: SidecarSet, labels: Json | None = None, whys: dict[str, Why] | None = None) -> str:

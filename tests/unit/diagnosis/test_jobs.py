@@ -15,7 +15,7 @@ from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.resources import EVENT, JOB, NODE, POD, Resource
 from flotilla_common.kube.interface import Api, ApiError
 from tests.testkit.apiserver import FakeApi
-from tests.testkit.documents import Json
+from tests.testkit.documents import Json, metadata
 from tests.unit.admission.test_advancedcronjob_defaults import BROADCAST, PULLS, cron_job
 from tests.unit.admission.test_advancedcronjob_defaults import JOB as JOB_TEMPLATE
 from tests.unit.admission.test_broadcastjob import job
@@ -31,14 +31,9 @@ FORBIDDEN = ApiError(403, "Forbidden", "no")
 
 def owned(name: str, uid: str, created: int = 0, **rest: Any) -> Json:
     """Return an object that the owner of the uid controls."""
-    meta = {
-        "name": name,
-        "namespace": "n",
-        "uid": f"uid-of-{name}",
-        "creationTimestamp": f"2026-03-01T11:00:{created:02}Z",
-        "ownerReferences": [{"uid": uid, "controller": True}],
-    }
-    return {"metadata": meta, **rest}
+    made = f"2026-03-01T11:00:{created:02}Z"
+    owners = [{"uid": uid, "controller": True}]
+    return {"metadata": metadata(name, "n", uid=f"uid-of-{name}", created=made, ownerReferences=owners), **rest}
 
 
 def pod(name: str, node: str, phase: str, uid: str = "uid-of-job", **labels: str) -> Json:

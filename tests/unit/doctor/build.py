@@ -38,6 +38,8 @@ from flotilla_common.bus.subjects import Marker
 from flotilla_common.control.leases import micro_time
 from flotilla_common.gates import Gates
 from flotilla_webhook.server.certificates import issue
+from tests.testkit import pods as pods_of
+from tests.testkit.documents import conditions
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 SERVICES = expected.ALL
@@ -193,8 +195,8 @@ def agent(name: str, **more: Any) -> ReplicaHeartbeat:
 
 def node(name: str, *, ready: bool = True, taints: Sequence[Json] = ()) -> Json:
     """Return a Node."""
-    condition = {"type": "Ready", "status": "True" if ready else "Unknown"}
-    return {"metadata": {"name": name}, "spec": {"taints": list(taints)}, "status": {"conditions": [condition]}}
+    state = conditions({"Ready": ready or "Unknown"})
+    return {"metadata": {"name": name}, "spec": {"taints": list(taints)}, "status": {"conditions": state}}
 
 
 def node_lease(name: str, ahead: float = -3) -> Json:
@@ -228,11 +230,7 @@ def workload(kind: str, name: str, component: str = "", *, namespace: str = rbac
 
 def pod(name: str, component: str = "cloneset", *, where: str = "worker-1", **status: Any) -> Json:
     """Return a pod of the chart."""
-    metadata = {
-        "name": name,
-        "namespace": rbac.NAMESPACE,
-        "labels": {"app.kubernetes.io/component": component},
-        "creationTimestamp": (NOW - timedelta(hours=1)).isoformat(),
-    }
-    ready = [{"type": "Ready", "status": "True"}]
-    return {"metadata": metadata, "spec": {"nodeName": where}, "status": {"conditions": ready, **status}}
+    labels, made = {"app.kubernetes.io/component": component}, NOW - timedelta(hours=1)
+    ready = conditions({"Ready": True})
+    meta = {"labels": labels, "created": made.isoformat()}
+    return pods_of.pod(name, rbac.NAMESPACE, node=where, conditions=ready, status=status, **meta)

@@ -12,24 +12,25 @@ from flotilla_sidecar.app import PARTS
 from flotilla_sidecar.podreadiness.controller import PODS, Gatherer, pod_readiness
 from flotilla_sidecar.podreadiness.plan import PodSnapshot, plan
 from tests.support.controller_context import FakeContext
-from tests.testkit.documents import decoded
+from tests.testkit import pods as pods_of
+from tests.testkit.documents import conditions, decoded
+from tests.testkit.documents import owner as owner_of
 from tests.unit.control.fakes import START
-
-GATE = {"readinessGates": [{"conditionType": "KruisePodReady"}]}
 
 
 def pod(
     *, gated: bool = True, condition: str = "", owner: str = "", terminating: bool = False, version: int = 1
 ) -> Pod:
-    metadata = {"name": "web-1", "namespace": "default", "uid": "u1", "resourceVersion": str(version)}
-    if owner:
-        api_version, _, kind = owner.rpartition("/")
-        metadata["ownerReferences"] = [{"apiVersion": api_version, "kind": kind, "name": "o", "controller": True}]  # type: ignore[assignment]
-    if terminating:
-        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    conditions = [{"type": "KruisePodReady", "status": condition}] if condition else []
-    body = {"metadata": metadata, "spec": GATE if gated else {}, "status": {"conditions": conditions}}
-    return decoded(body, Pod)
+    api_version, _, kind = owner.rpartition("/")
+    document = pods_of.pod(
+        uid="u1",
+        version=version,
+        ownerReferences=[owner_of(kind, "o", "", api_version)] if owner else [],
+        deleted="2026-01-01T00:00:00Z" if terminating else None,
+        gates=["KruisePodReady"] if gated else [],
+        conditions=conditions({"KruisePodReady": condition} if condition else {}),
+    )
+    return decoded(document, Pod)
 
 
 def gatherer_over(context: FakeContext) -> Gatherer:

@@ -22,7 +22,7 @@ from flotilla_topology.uniteddeployment.children import (
     ChildKind,
 )
 from tests.testkit import pods as pods_of
-from tests.testkit.documents import conditions, owner
+from tests.testkit.documents import conditions, metadata, owner
 from tests.testkit.pods import container
 from tests.unit.preview.live import story_of
 from tests.unit.uniteddeployment.build import template
@@ -65,18 +65,11 @@ async def test_children_and_their_pods(kind: ChildKind) -> None:
 
 def child(subset: str, *, replicas: int) -> Json:
     """Return a CloneSet with its pods' labels, as the UnitedDeployment wrote it before anybody looked at revisions."""
-    owner = {
-        "apiVersion": "apps.kruise.io/v1beta1",
-        "kind": "UnitedDeployment",
-        "name": "ud",
-        "uid": "u-ud",
-        "controller": True,
-    }
     labels = {"app": "ud", "apps.kruise.io/subset-name": subset}
-    meta = {"name": f"ud-{subset}", "namespace": "ns", "uid": f"u-{subset}", "resourceVersion": "1", "generation": 1}
+    meta = metadata(f"ud-{subset}", "ns", uid=f"u-{subset}", version=1, generation=1, labels=labels)
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "nginx:1"}]}}
     spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": pod}
-    return {"metadata": meta | {"labels": labels, "ownerReferences": [owner]}, "spec": spec}
+    return {"metadata": meta | {"ownerReferences": [owner("UnitedDeployment", "ud", "u-ud")]}, "spec": spec}
 
 
 async def test_a_child_whose_subset_leaves_is_deleted() -> None:

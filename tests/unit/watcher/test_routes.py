@@ -9,6 +9,9 @@ from flotilla_common.api.kinds.containerrecreaterequest.kind import node_of as n
 from flotilla_common.api.kinds.kind import Copy
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_watcher.routes import node_of_pod, routes, trimmed_pod
+from tests.testkit import pods as pods_of
+from tests.testkit.documents import conditions
+from tests.testkit.pods import container, container_status
 
 OWNER = [{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "web", "uid": "u", "controller": True}]
 LABEL = {"fieldRef": {"fieldPath": "metadata.labels['conf']"}}
@@ -16,39 +19,21 @@ NAME = {"fieldRef": {"fieldPath": "metadata.name"}}
 
 
 def a_pod(**changes: Any) -> dict[str, Any]:
-    document = {
-        "metadata": {
-            "name": "web-0",
-            "namespace": "default",
-            "uid": "u1",
-            "resourceVersion": "7",
-            "labels": {"conf": "v1", "app": "web"},
-            "annotations": {"big": "x" * 1000, "apps.kruise.io/runtime-containers-meta": "{}"},
-            "ownerReferences": OWNER,
-        },
-        "spec": {
-            "nodeName": "node-1",
-            "containers": [
-                {
-                    "name": "app",
-                    "image": "nginx:1",
-                    "env": [
-                        {"name": "CONF", "valueFrom": LABEL},
-                        {"name": "ME", "valueFrom": NAME},
-                        {"name": "PASSWORD", "value": "secret"},
-                    ],
-                    "resources": {"limits": {"cpu": "1"}},
-                }
-            ],
-        },
-        "status": {
-            "phase": "Running",
-            "conditions": [{"type": "Ready", "status": "True"}, {"type": "InPlaceUpdateReady", "status": "True"}],
-            "containerStatuses": [
-                {"name": "app", "containerID": "containerd://1", "restartCount": 2, "imageID": "i", "ready": True}
-            ],
-        },
-    }
+    values = {"CONF": {"valueFrom": LABEL}, "ME": {"valueFrom": NAME}, "PASSWORD": {"value": "secret"}}
+    env = [{"name": name} | value for name, value in values.items()]
+    document = pods_of.pod(
+        "web-0",
+        uid="u1",
+        version=7,
+        labels={"conf": "v1", "app": "web"},
+        annotations={"big": "x" * 1000, "apps.kruise.io/runtime-containers-meta": "{}"},
+        ownerReferences=OWNER,
+        node="node-1",
+        containers=[container("app", "nginx:1", env=env, resources={"limits": {"cpu": "1"}})],
+        phase="Running",
+        conditions=conditions({"Ready": True, "InPlaceUpdateReady": True}),
+        statuses=[container_status("app", image_id="i", containerID="containerd://1", restartCount=2, ready=True)],
+    )
     for path, value in changes.items():
         target: Any = document
         *parents, last = path.split("__")
