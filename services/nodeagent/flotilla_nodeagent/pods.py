@@ -139,11 +139,8 @@ class Pods:
         self._queue = WorkQueue[Key]("pods", context, self._sync, workers=WORKERS)
         self._early: dict[Key, int] = {}  # versions of pods without an annotation that existed before us
         self._log = structlog.get_logger(part="pods")
+        self.run = self._queue.run
         copies.listen(self._changed)
-
-    async def run(self) -> None:
-        """Work until cancelled."""
-        await self._queue.run()
 
     def _changed(self, key: Key) -> None:
         pod = self._copies.get(key)

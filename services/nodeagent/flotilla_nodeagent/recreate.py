@@ -95,11 +95,8 @@ class Requests:
         self._pods: dict[Key, Key] = {}  # request to pod
         self._queue = WorkQueue[Key]("recreate", context, self._pass, workers=WORKERS)
         self._log = structlog.get_logger(part="recreate")
+        self.run = self._queue.run
         copies.listen(self._changed)
-
-    async def run(self) -> None:
-        """Work until cancelled."""
-        await self._queue.run()
 
     def _changed(self, key: Key) -> None:
         request = self._copies.get(key)

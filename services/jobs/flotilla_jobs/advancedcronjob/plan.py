@@ -125,7 +125,6 @@ def plan_status(context: PlanContext) -> Patch | None:
 
 
 def _references(context: PlanContext) -> list[ObjectReference]:
-    """Return references to the active children."""
     resource = context.job.spec.template.chosen[0]
     # A stored reference stays: a resourceVersion that follows every change of a child would change the status, too.
     stored = {reference.uid: reference for reference in context.job.status.active}

@@ -76,7 +76,6 @@ def _explain_pods(job: EphemeralJob, targets: TargetPods, builder: PlanBuilder) 
 
 
 def _explain_no_pods(job: EphemeralJob, targets: TargetPods, builder: PlanBuilder) -> None:
-    """Add why there is no pod to work on."""
     if job.spec.replicas is not None and job.spec.replicas <= 0:
         builder.reason(State.HELD, "MatchedEmpty", f"replicas is {job.spec.replicas}")
         return
@@ -186,5 +185,4 @@ def _ended(status: ContainerStatus) -> Cause:
 
 
 def _statuses(target: Target) -> Sequence[ContainerStatus]:
-    """Return the statuses of the job's containers."""
     return [status for status in target.pod.status.ephemeral_container_statuses if status.name in target.containers]

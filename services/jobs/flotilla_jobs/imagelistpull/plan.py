@@ -107,7 +107,6 @@ def _create(snapshot: ListJobSnapshot, children: Children, wanted: str, builder:
 
 
 def _delete(children: Children, builder: PlanBuilder) -> None:
-    """Delete surplus jobs."""
     cause = "no longer in the list, or made from another template"
     deletes = [
         delete_of(IMAGE_PULL_JOB, child.metadata, Intent.DELETE, cause, phase="delete") for child in children.surplus

@@ -92,7 +92,6 @@ class _Copies:
         return reference, self._refreshed(copy, source)
 
     def _copy_of(self, source: Secret) -> Secret | None:
-        """Return the copy of the source, or None."""
         key = _key_of(source)
         copies = [copy for copy in self._snapshot.copies if copy.metadata.annotations.get(SOURCE) == key]
         ours = [copy for copy in copies if self._key in references_of(copy)]

@@ -74,7 +74,7 @@ class Prober:
         self._inventory = Inventory(context.runtimes, context.clock)
         self._timing = Timing(context.clock)
         self._on_change = on_change
-        self._workers: dict[Key, Worker] = {}
+        self.workers: dict[Key, Worker] = {}  # in the order of the NodePodProbe
         self._due: list[tuple[float, int, Worker]] = []
         self._pushes = 0
         self._started = context.clock.monotonic()
@@ -83,27 +83,22 @@ class Prober:
         self._network = Slots(NETWORK_AT_ONCE, NETWORK_PER_POD)
         self._log = structlog.get_logger(part="probes")
 
-    @property
-    def workers(self) -> Mapping[Key, Worker]:
-        """Return all probes, in the order of the NodePodProbe."""
-        return self._workers
-
     def sync(self, wanted: Mapping[Key, Probe], known: Mapping[Key, Progress]) -> None:
         """Run these probes from now on; `known` are results of an earlier process, for new probes."""
-        before, self._workers = self._workers, {}
+        before, self.workers = self.workers, {}
         for key, probe in wanted.items():
             worker = before.pop(key, None)
             if worker is not None and worker.probe.container == probe.container:
-                self._workers[key] = worker
+                self.workers[key] = worker
                 self._redefine(worker, probe)
                 continue
             if worker is not None:
                 self._stop(worker)
-            self._workers[key] = self._begin(probe, known.get(key, Progress()) if worker is None else worker.progress)
+            self.workers[key] = self._begin(probe, known.get(key, Progress()) if worker is None else worker.progress)
         for worker in before.values():
             self._stop(worker)
         self._timing.keep({probe.uid for probe in wanted.values()})
-        metrics.PROBES.set(len(self._workers))
+        metrics.PROBES.set(len(self.workers))
 
     async def run(self) -> None:
         """Begin the rounds that are due, until cancelled."""
@@ -280,7 +275,7 @@ class Prober:
         return worker.stored_at < self._refreshed
 
     def _set(self, worker: Worker, progress: Progress) -> None:
-        if self._workers.get(worker.probe.key) is not worker:
+        if self.workers.get(worker.probe.key) is not worker:
             return  # it was stopped meanwhile
         before, worker.progress = worker.progress.result, progress
         if progress.result is None or progress.result == before:

@@ -16,7 +16,6 @@ from flotilla_common.api.errors import ApiError, found_or_none
 from flotilla_common.api.meta import group_of, metadata_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.api.selectors import Selector
-from flotilla_common.clock import Clock
 from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.customkinds import GroupKind
 from flotilla_common.control.keystate import Key
@@ -128,6 +127,7 @@ class Lookups:
         `whitelist`: the configured kinds, whose objects are read instead of their scales.
         """
         self._context = context
+        self._clock = context.clock
         self._offline = _is_offline(context)
         self._whitelist = whitelist
         self._answers: dict[Key, _Answer] = {}
@@ -135,10 +135,6 @@ class Lookups:
         self._open: dict[Key, _Question] = {}
         self._reads: Reads[_Question, None] = Reads(self._read, context.clock, context.requeue)
         context.add_task(self._reads.run)
-
-    @property
-    def _clock(self) -> Clock:
-        return self._context.clock
 
     def begin(self, key: Key) -> Session:
         """Return the session of a pass over the budget, with the answers so far."""
