@@ -1,4 +1,4 @@
-"""Reads only files that nobody but root, or the user that runs the agent, can have written.
+"""Reads only files that only root, or the user that runs the agent, can have written.
 
 The agent runs as root, so anyone who may change its programs or registry logins is root on the node. A file that others
 may write is not used; nor is a program that others may replace.
@@ -39,7 +39,7 @@ def read(path: Path, limit: int) -> bytes:
 def program(path: Path) -> Path:
     """Return the program's real path.
 
-    Nobody else can change it before it is executed, because nobody else may write it or a folder on the way to it.
+    Other users cannot change it before it is executed, because they may write neither it nor a folder on the way to it.
     Raises OSError when it cannot be read (FileNotFoundError: it does not exist), Untrusted when others may replace it,
     or it is no program.
     """
