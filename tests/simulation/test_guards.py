@@ -123,7 +123,7 @@ def absence_for_ever(patch: pytest.MonkeyPatch) -> None:
         table.remove(held.metadata.namespace, held.metadata.name, held.metadata.uid)
 
     def complete_by_epoch(source: BusSource, marker: subjects.Marker) -> None:
-        source._told = {subject: told for subject, told in source._told.items() if told.epoch == marker.epoch}
+        source._versions = {subject: one for subject, one in source._versions.items() if one.epoch == marker.epoch}
         complete(source, marker)
 
     patch.setattr(Table, "presume_absent", remove)

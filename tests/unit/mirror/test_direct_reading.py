@@ -233,11 +233,11 @@ async def test_the_mirror_says_what_it_waits_for() -> None:
     mirror = Mirror(api=cast("Api", PagedApi()), bus=cast("Bus", FakeBus()), clock=FakeClock(), health=health)
     mirror.add(POD, Thing)
     mirror.add(CLAIM, Thing)
-    mirror._look()
+    mirror._check_synced()
     assert health.said == [("mirror", False, "waiting for pods, persistentvolumeclaims")]
     for feed in mirror._feeds.values():
         feed._bus.synced = True  # type: ignore[attr-defined]
-    mirror._look()
+    mirror._check_synced()
     assert health.said[-1] == ("mirror", True, "")
     await mirror.synced(0.01)
 
@@ -272,13 +272,13 @@ async def test_a_watch_that_ended_begins_again_and_counts_as_broken_until_it_wor
     for _ in range(3):
         await asyncio.sleep(0)
     await feed.tick()
-    mirror._look()
+    mirror._check_synced()
     assert health.broken == "pods: KeyError: 'metadata'"
     api.broken = False
     for _ in range(20):
         await asyncio.sleep(0)
         await feed.tick()
-    mirror._look()
+    mirror._check_synced()
     assert health.broken == ""
     assert feed.synced
     await feed.stop()

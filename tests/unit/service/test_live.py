@@ -75,7 +75,7 @@ def synced(live: Live, *, yes: bool) -> None:
     """Let the feed of the optional kind have everything that exists, or lose touch."""
     source = live.mirror._feeds[CLAIM]._source
     source.synced = yes
-    live.mirror._look()
+    live.mirror._check_synced()
 
 
 @pytest.mark.parametrize("served", [False, True])

@@ -33,13 +33,13 @@ def everywhere(rule: PodRule) -> PodRule:
 
 def bounded(rules: Collection[PodRule]) -> frozenset[PodRule]:
     """Return rules that match at least these pods, and fit into the configuration."""
-    told_apart = _widened(rules)
-    if EVERY_POD not in told_apart:
-        for found in (told_apart, _spread(told_apart)):
+    distinct = _widened(rules)
+    if EVERY_POD not in distinct:
+        for found in (distinct, _spread(distinct)):
             if _fits(found):
                 return found
-    updates = {EVERY_UPDATE} if any(rule.updates for rule in told_apart) else set[PodRule]()
-    return frozenset({EVERY_POD, *updates, *(rule for rule in told_apart if not rule.probed)})
+    updates = {EVERY_UPDATE} if any(rule.updates for rule in distinct) else set[PodRule]()
+    return frozenset({EVERY_POD, *updates, *(rule for rule in distinct if not rule.probed)})
 
 
 def standing_for(rule: PodRule, stands: Collection[PodRule]) -> PodRule:

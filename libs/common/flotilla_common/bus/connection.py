@@ -102,13 +102,13 @@ class _ReservedClient(Client):
     # nats-py's parser checks every letter of every name for spaces: 9.6 µs per message instead of 2.7.
     _parse_header_lines = staticmethod(header_lines)
 
-    def __init__(self, look: Callable[[Mapping[str, object]], None]) -> None:
-        """Call `look` with the server's INFO; it raises nats.errors.Error if we should not log in."""
+    def __init__(self, check: Callable[[Mapping[str, object]], None]) -> None:
+        """Call `check` with the server's INFO; it raises nats.errors.Error if we should not log in."""
         super().__init__()
-        self._look = look
+        self._check_info = check
 
     def _connect_command(self) -> bytes:
-        self._look(self._server_info)
+        self._check_info(self._server_info)
         return super()._connect_command()
 
 
@@ -297,7 +297,7 @@ class Connection:
         login = read_credentials(self._creds, self._name.partition("/")[0])
         authority = self._authority or authority_of(self._creds, self._servers)
         self._over_tls = bool(authority) or any(server.startswith("tls://") for server in self._servers)
-        client = _ReservedClient(self._look)
+        client = _ReservedClient(self._check_info)
         self._client = client
 
         async def on_closed() -> None:
@@ -356,7 +356,7 @@ class Connection:
         await self._farewell(client)
         raise nats.errors.Error(f"no connection within {GIVE_UP_SECONDS:g} s: {self._trouble}")
 
-    def _look(self, info: Mapping[str, object]) -> None:
+    def _check_info(self, info: Mapping[str, object]) -> None:
         """Check a server's INFO before login. Raises nats.errors.Error for a server that must not get our credentials.
 
         nats-py leaves it to INFO whether TLS follows. A man in the middle can remove that flag and read the login.

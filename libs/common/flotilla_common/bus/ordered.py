@@ -73,24 +73,24 @@ class OrderedFollow:
         self._expected = 1  # the consumer's next sequence
         self._sequence = 0  # the stream's sequence of the last message that we passed on
         self._created = ""
-        self._heard = clock.monotonic()
+        self._last_message = clock.monotonic()
         self._checked = 0.0
         self._wake = asyncio.Event()
         self._log = structlog.get_logger(stream=stream)
         self._task = asyncio.get_running_loop().create_task(self._supervise())
-        connection.on_resumed(self._look_again)
+        connection.on_resumed(self._check_again)
 
     @property
     def healthy(self) -> bool:
         return self._attached and self._connection.connected
 
     async def stop(self) -> None:
-        self._connection.off_resumed(self._look_again)
+        self._connection.off_resumed(self._check_again)
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         await self._drop()
 
-    def _look_again(self) -> None:
+    def _check_again(self) -> None:
         """Check the consumer now: while the connection was away, it may have been lost, and messages with it."""
         self._attached = False
         self._wake.set()
@@ -117,7 +117,7 @@ class OrderedFollow:
             return
         client = self._connection.now()
         now = self._clock.monotonic()
-        if self._attached and client is self._client and now - self._heard < SILENCE_SECONDS:
+        if self._attached and client is self._client and now - self._last_message < SILENCE_SECONDS:
             if now - self._checked < INFO_SECONDS:
                 return
             info = await self._jetstream.stream_info(self._stream)
@@ -134,7 +134,7 @@ class OrderedFollow:
         self._attached = False
         await self._drop()
         info = await self._jetstream.stream_info(self._stream)
-        away = self._clock.monotonic() - self._heard
+        away = self._clock.monotonic() - self._last_message
         resume = bool(self._created) and self._same(info) and away < RESUME_SECONDS
         if self._created and not resume:
             self._log.info("reading the stream again", was=self._created, now=info.created, away=round(away, 1))
@@ -160,7 +160,7 @@ class OrderedFollow:
             description=self._connection.name,  # lets operators see which client a consumer belongs to
         )
         self._consumer = await self._jetstream.create_consumer(self._stream, config)
-        self._heard = self._checked = self._clock.monotonic()
+        self._last_message = self._checked = self._clock.monotonic()
         self._attached = reading == self._reading  # unless it has lost messages already
 
     async def _drop(self) -> None:
@@ -195,7 +195,7 @@ class OrderedFollow:
         shift = len(fields) - 9 if len(fields) >= 11 else 0  # with a domain the subject has more parts in front
         stream_sequence, sequence = int(fields[5 + shift]), int(fields[6 + shift])
         stored_at, pending = int(fields[7 + shift]) / 1e9, int(fields[8 + shift])
-        self._heard = self._clock.monotonic()
+        self._last_message = self._clock.monotonic()
         if sequence != self._expected:
             self._lost(f"message {sequence} arrived instead of {self._expected}")
             return
@@ -217,7 +217,7 @@ class OrderedFollow:
         if headers["Status"] != "100":
             self._lost(f"status {headers['Status']} {headers.get('Description', '')}")
             return
-        self._heard = self._clock.monotonic()
+        self._last_message = self._clock.monotonic()
         answer = message.reply or headers.get("Nats-Consumer-Stalled", "")
         if answer:
             await self._connection.now().publish(answer)

@@ -188,10 +188,10 @@ class Controller(Generic[S]):
             self._waiting_objects.planned(key, plan.reasons)
             self.queue.hold(key, planning * PLANNING_SHARE)
             with bound_contextvars(trace_id=change(subject.uid, subject.generation).trace_id):
-                said = self._say_why(key, subject, plan, trace)
+                published = self._publish_reasons(key, subject, plan, trace)
                 self._order.mark_slow_start(key, slow=plan.starts_slowly)
                 report = await self._carry_out(key, subject, plan, trace, fence)
-                if said or report.counts:
+                if published or report.counts:
                     self._journal.passed(subject, plan, trace=trace, began=began)
                 self._rest(key, plan, report, planning)
                 return self._settle(key, plan, report)
@@ -224,7 +224,7 @@ class Controller(Generic[S]):
             plan = failed_plan(error)
         return subject, plan, self._clock.monotonic() - started
 
-    def _say_why(self, key: Key, subject: ObjectRef, plan: Plan, trace: str) -> bool:
+    def _publish_reasons(self, key: Key, subject: ObjectRef, plan: Plan, trace: str) -> bool:
         """Publish the reasons if there are any and they changed; return whether they were published."""
         self._log.debug(
             "planned",
@@ -236,10 +236,10 @@ class Controller(Generic[S]):
             wake_at=plan.wake_at and plan.wake_at.isoformat(),
         )
         state = self._states[key]
-        said = (subject.uid, subject.generation, plan.reasons, plan.numbers, plan.errors)
-        changed = any(said[2:]) and state.published != said
+        content = (subject.uid, subject.generation, plan.reasons, plan.numbers, plan.errors)
+        changed = any(content[2:]) and state.published != content
         if changed:
-            state.published = said
+            state.published = content
             self._journal.why(subject, plan, trace=trace)
         return changed
 

@@ -163,7 +163,7 @@ class Executor:
     async def single(self, subject: ObjectRef, action: Action, fence: Fence, trace: str) -> Outcome:
         """Execute a single action, such as a status write."""
         outcome = await _Run(self, subject, fence, trace, Report()).action(action, "")
-        self.tell(subject, action, outcome)
+        self.record_events(subject, action, outcome)
         return outcome
 
     async def send(self, action: Action, previous: str, fence: Fence) -> Outcome:
@@ -192,7 +192,7 @@ class Executor:
         except msgspec.MsgspecError as error:  # from a proxy in between: the apiserver does not send this
             return Outcome(kind=OutcomeKind.UNKNOWN, message=f"the response is not a Kubernetes object: {error}")
 
-    async def look(self, action: Action, outcome: Outcome) -> Outcome:
+    async def reread(self, action: Action, outcome: Outcome) -> Outcome:
         """Read the object after a refused write. A create that meets our own earlier create is a success."""
         if outcome.kind in (OutcomeKind.CONFLICT, OutcomeKind.NOT_FOUND, OutcomeKind.GONE, OutcomeKind.ALREADY_EXISTS):
             try:
@@ -207,7 +207,7 @@ class Executor:
         """Publish the outcome on the bus."""
         self._journal.act(subject, action, outcome, latency=latency, trace=trace)
 
-    def tell(self, subject: ObjectRef, action: Action, outcome: Outcome) -> None:
+    def record_events(self, subject: ObjectRef, action: Action, outcome: Outcome) -> None:
         """Record the events for users."""
         if outcome.ok and action.on_success is not None:
             self._recorder.record(subject, action.on_success)
@@ -281,7 +281,7 @@ class _Run:
             return all(await asyncio.gather(*(self._chain(chain, done[at]) for at, chain in enumerate(chains))))
         finally:
             for action, outcome in (one for outcomes in done for one in outcomes):
-                self._executor.tell(self._subject, action, outcome)
+                self._executor.record_events(self._subject, action, outcome)
 
     async def _chain(self, chain: Chain, done: list[tuple[Action, Outcome]]) -> bool:
         previous = ""
@@ -300,7 +300,7 @@ class _Run:
         with carried(write_context(self._subject, self._trace, action)):
             outcome = await self._executor.send(action, previous, self._fence)
             if not outcome.ok:
-                outcome = await self._executor.look(action, outcome)
+                outcome = await self._executor.reread(action, outcome)
         self._report.add(action, outcome)
         self._executor.publish(self._subject, action, outcome, clock.monotonic() - started, self._trace)
         return outcome

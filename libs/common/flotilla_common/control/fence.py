@@ -27,17 +27,17 @@ class Fence(msgspec.Struct, frozen=True):
         """Cancel the body when the time is over. Raises Unreachable then: the outcome is unknown."""
         loop, limit = asyncio.get_running_loop(), asyncio.timeout(None)
 
-        def look() -> None:
+        def check() -> None:
             nonlocal timer
             left = self.seconds_left()
             if left > 0:
-                timer = loop.call_later(left, look)
+                timer = loop.call_later(left, check)
             else:
                 limit.reschedule(loop.time())
 
         try:
             async with limit:
-                timer = loop.call_later(self.seconds_left(), look)
+                timer = loop.call_later(self.seconds_left(), check)
                 try:
                     yield
                 finally:

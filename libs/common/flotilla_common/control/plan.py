@@ -121,8 +121,8 @@ class Effect(Frozen, kw_only=True):
     @property
     def failures(self) -> tuple[Event, ...]:
         """The events of a failure."""
-        told = self.on_failure
-        return told if isinstance(told, tuple) else () if told is None else (told,)
+        events = self.on_failure
+        return events if isinstance(events, tuple) else () if events is None else (events,)
 
 
 class Create(Effect, kw_only=True, tag="create"):

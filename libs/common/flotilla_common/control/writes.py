@@ -223,6 +223,6 @@ def write_failure_of(action: Action, outcome: Outcome) -> WriteFailure:
 
 def with_write_failures(plan: Plan, refusals: Iterable[WriteFailure]) -> Plan:
     """Return the plan with a reason for each write refused before, unless the plan mentions it itself."""
-    told = [reason.message for reason in plan.reasons] + [text for _, text in plan.errors]
-    new = [one.reason for one in refusals if not any(one.text in text for text in told)]
+    texts = [reason.message for reason in plan.reasons] + [text for _, text in plan.errors]
+    new = [one.reason for one in refusals if not any(one.text in text for text in texts)]
     return msgspec.structs.replace(plan, reasons=(*new, *plan.reasons)) if new else plan

@@ -139,7 +139,7 @@ class KubeClient:
             async for event in watch_events(Unhurried(response.content, SystemClock())):
                 yield event
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable(f"watch of {resource.plural}: {_told(error)}") from error
+            raise Unreachable(f"watch of {resource.plural}: {_text_of(error)}") from error
         finally:
             response.close()
 
@@ -224,10 +224,10 @@ class KubeClient:
             )
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             self._count(0, method)
-            raise Unreachable(f"{method} {url.path}: {_told(error)}", sent=False) from error
+            raise Unreachable(f"{method} {url.path}: {_text_of(error)}", sent=False) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._count(0, method)
-            raise Unreachable(f"{method} {url.path}: {_told(error)}") from error
+            raise Unreachable(f"{method} {url.path}: {_text_of(error)}") from error
 
     def _url(self, path: str, params: Mapping[str, str] | None) -> URL:
         text = self._config.server + path
@@ -317,10 +317,10 @@ async def _read(opening: Awaitable[aiohttp.ClientResponse]) -> bytes:
     try:
         return await response.read()
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise Unreachable(f"{response.method} {response.url.path}: {_told(error)}") from error
+        raise Unreachable(f"{response.method} {response.url.path}: {_text_of(error)}") from error
 
 
-def _told(error: BaseException) -> str:
+def _text_of(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 

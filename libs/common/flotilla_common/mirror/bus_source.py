@@ -28,7 +28,7 @@ FETCH_SECONDS = 1.0
 """Delay between attempts to fetch an object that the bus does not carry in full."""
 
 
-class _Told(msgspec.Struct, frozen=True):
+class _Version(msgspec.Struct, frozen=True):
     """The last message on a subject, in an epoch that is not complete yet."""
 
     epoch: str
@@ -48,7 +48,7 @@ class BusSource:
         self._on_synced = on_synced
         self._marker_subject = subjects.kube_marker(decoder.resource)
         self._epoch = ""  # the epoch that was completed last
-        self._told: dict[str, _Told] = {}  # by subject
+        self._versions: dict[str, _Version] = {}  # by subject
         self._line: str | None = None  # the first line of versions that was seen
         self._other_line = ""  # another line that was seen since: etcd was restored
         self.synced = False
@@ -87,7 +87,7 @@ class BusSource:
     def _reset(self) -> None:
         """Start over, because the stream is read again or is another one; the table's objects remain for now."""
         self._epoch = ""
-        self._told.clear()
+        self._versions.clear()
         self.synced = False
         self._marker_gate.forget()
 
@@ -117,7 +117,7 @@ class BusSource:
         deleted = headers.get(subjects.OP) == subjects.DELETED
         epoch, uid = headers.get(subjects.EPOCH, ""), headers.get(subjects.UID, "")
         if epoch != self._epoch:
-            self._told[message.subject] = _Told(epoch, "" if deleted else uid)
+            self._versions[message.subject] = _Version(epoch, "" if deleted else uid)
         if deleted:
             if message.data:
                 self._decoder.drop(decode_head(message.data).metadata)
@@ -133,8 +133,8 @@ class BusSource:
 
     def _complete(self, marker: subjects.Marker) -> None:
         table, version = self._decoder.table, version_number(marker.rv)
-        listed = {told.uid for told in self._told.values() if told.epoch == marker.epoch}
-        hiding = {told.uid for told in self._told.values() if told.epoch != marker.epoch}
+        listed = {one.uid for one in self._versions.values() if one.epoch == marker.epoch}
+        hiding = {one.uid for one in self._versions.values() if one.epoch != marker.epoch}
         unlisted = [obj for obj in table if obj.metadata.uid not in listed and version_of(obj) <= version]
         for obj in unlisted:
             if obj.metadata.uid in hiding:
@@ -144,7 +144,7 @@ class BusSource:
         self._decoder.forget_unlisted(listed | hiding, version)
         self._log.info("synced from the bus", epoch=marker.epoch, objects=len(table), unlisted=len(unlisted))
         self._epoch = marker.epoch
-        self._told.clear()
+        self._versions.clear()
 
     def _fetch(self, head: HeadMeta | ObjectMeta) -> None:
         """Fetch an object from the apiserver, in the background."""

@@ -78,7 +78,7 @@ class DirectSource:
         self._decoder.table.replace((), version_number(version), self._is_gone)
         self._decoder.forget_unlisted(self._listed, version_number(version), self._only)
         self._listed.clear()
-        self._hear()
+        self._note_contact()
         if not self.synced:
             self.synced = True
             self._on_synced()
@@ -92,12 +92,12 @@ class DirectSource:
             self._decoder.drop(head)
         else:
             self._decoder.take(item)
-        self._hear()
+        self._note_contact()
 
     async def progress(self, version: str) -> None:
-        self._hear()
+        self._note_contact()
 
-    def _hear(self) -> None:
+    def _note_contact(self) -> None:
         self.last_update = self._clock.monotonic()
         self.trouble = ""
 

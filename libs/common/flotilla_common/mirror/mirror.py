@@ -88,7 +88,7 @@ class Mirror:
             clock=self._clock,
             decoder=decoder,
             fallback_after=self._fallback_after,
-            on_synced=self._look,
+            on_synced=self._check_synced,
             namespace=namespace,
         )
 
@@ -106,7 +106,7 @@ class Mirror:
             while True:
                 for feed in self._feeds.values():
                     await feed.tick()
-                self._look()
+                self._check_synced()
                 await self._clock.sleep(TEND_SECONDS)
         finally:
             for feed in self._feeds.values():
@@ -248,18 +248,18 @@ class Mirror:
         named = self._named.get(resource)
         return None if named is not None and not named.follows(name) else self._decoders.get(resource)
 
-    def _look(self) -> None:
+    def _check_synced(self) -> None:
         for resource in [one for one in self._once if self._feeds[one].synced]:
             self._once.remove(resource)
             self._feeds[resource].optional = True
-        self._tell_what_came()
+        self._notify_served()
         feeds = ((resource, feed) for resource, feed in self._feeds.items() if not feed.optional)
         waiting = [resource.plural for resource, feed in feeds if not feed.synced]
         if not waiting:
             self._all_synced.set()
         self._report(waiting)
 
-    def _tell_what_came(self) -> None:
+    def _notify_served(self) -> None:
         there = {resource for resource in self._come if self._feeds[resource].synced}
         came, self._there = there - self._there, there
         for resource in came:

@@ -117,7 +117,7 @@ def is_ready(pod: Json) -> bool:
 
 def scheduled(pod: Json, node: str, now: datetime) -> Json:
     """Return the pod bound to the node."""
-    return _told(pod | {"spec": pod["spec"] | {"nodeName": node}}, "PodScheduled", now)
+    return _with_condition(pod | {"spec": pod["spec"] | {"nodeName": node}}, "PodScheduled", now)
 
 
 def gates_opened(pod: Json, now: datetime) -> Json:
@@ -125,7 +125,7 @@ def gates_opened(pod: Json, now: datetime) -> Json:
     held = {str(one.get("type")) for one in mappings(member(pod, "status").get("conditions"))}
     gates = {str(gate.get("conditionType")) for gate in mappings(pod["spec"].get("readinessGates"))}
     for gate in sorted(gates - held - {IN_PLACE_READY, POD_READY}):
-        pod = _told(pod, gate, now)
+        pod = _with_condition(pod, gate, now)
     return pod
 
 
@@ -197,7 +197,7 @@ def _with_statuses(pod: Json, told: Mapping[str, Json], now: datetime, phase: st
     return pod | {"status": status | more | {"conditions": conditions_of(pod, now, ending=bool(phase))}}
 
 
-def _told(pod: Json, condition: str, now: datetime) -> Json:
+def _with_condition(pod: Json, condition: str, now: datetime) -> Json:
     """Return the pod with a condition that is true from now on."""
     held = [one for one in mappings(member(pod, "status").get("conditions")) if one.get("type") != condition]
     holds = {"type": condition, "status": "True", "lastTransitionTime": rfc3339(now)}

@@ -33,7 +33,7 @@ class Pods:
         self.troubles: dict[str, Cause] = {}
         """The causes by uid of pods that stay as they are until they are changed or deleted."""
         self._lingering: set[str] = set()  # pods whose end no kubelet confirms
-        self._looking: set[tuple[str, str]] = set()  # ephemeral containers that were started here, by the pod's uid
+        self._debugging: set[tuple[str, str]] = set()  # ephemeral containers that were started here, by the pod's uid
         self._due: dict[Place, None] = {}
         objects.listen(self._see)
 
@@ -92,21 +92,21 @@ class Pods:
             self.troubles.pop(uid, None)
             return kubelet.stopped(pod, dict.fromkeys(changed & told.keys(), 0), now)
         if uid in self.troubles:
-            return self._looked_into(pod, now)
+            return self._with_debuggers(pod, now)
         unready = {name for name, one in told.items() if not one.get("ready")}
         if down := {name for name in unready if "running" not in member(told[name], "state")}:
             return kubelet.restarted(pod, down, now)
         if unready:
             return kubelet.become_ready(pod, unready, now)
-        return kubelet.ended(pod, now) if is_to_end(pod) else self._looked_into(pod, now)
+        return kubelet.ended(pod, now) if is_to_end(pod) else self._with_debuggers(pod, now)
 
-    def _looked_into(self, pod: Json, now: datetime) -> Json:
+    def _with_debuggers(self, pod: Json, now: datetime) -> Json:
         """Return the pod with its ephemeral containers a step further; those running at load time keep running."""
         uid, told = pod["metadata"]["uid"], ephemeral.statuses_of(pod)
-        begun = [one for (of, one) in self._looking if of == uid]
+        begun = [one for (of, one) in self._debugging if of == uid]
         due = [str(one["name"]) for one in mappings(pod["spec"].get("ephemeralContainers")) if one["name"] not in told]
-        self._looking -= {(uid, name) for name in begun}
-        self._looking |= {(uid, name) for name in due}
+        self._debugging -= {(uid, name) for name in begun}
+        self._debugging |= {(uid, name) for name in due}
         pod = ephemeral.ended(pod, dict.fromkeys(begun, 0), now) if begun else pod
         pod = ephemeral.started(pod, dict.fromkeys(due, ""), now) if due else pod
         return kubelet.observed(pod, now)

@@ -90,7 +90,7 @@ class Objects:
         raw = msgspec.json.encode(after)
         for decoder in self._decoders.get(resource.id, ()):
             decoder.take(raw)
-        self._tell(resource, before, after)
+        self._notify(resource, before, after)
         return after
 
     def remove(self, resource: Resource, document: Json) -> None:
@@ -100,9 +100,9 @@ class Objects:
         head = decode_head(msgspec.json.encode(document)).metadata
         for decoder in self._decoders.get(resource.id, ()):
             decoder.drop(head)
-        self._tell(resource, document, None)
+        self._notify(resource, document, None)
 
-    def _tell(self, resource: Resource, before: Json | None, after: Json | None) -> None:
+    def _notify(self, resource: Resource, before: Json | None, after: Json | None) -> None:
         for listener in self._listeners:
             listener(resource, before, after)
 

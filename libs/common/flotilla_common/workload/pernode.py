@@ -27,7 +27,7 @@ from flotilla_common.workload.pod_creation import suffix
 OwnerT = TypeVar("OwnerT", bound=Object)
 MemoryT = TypeVar("MemoryT")
 
-_TOLD = 3
+_SHOWN = 3
 """Most reasons that are listed."""
 
 CREATE = "create"
@@ -98,9 +98,9 @@ def explain_excluded(builder: PlanBuilder, excluded: Mapping[str, Sequence[str]]
         return
     groups = sorted(excluded.items(), key=lambda group: (-len(group[1]), group[0]))
     names = [name for _, members in groups for name in sorted(members)]
-    told = "; ".join(f"{why} ({named(sorted(members))})" for why, members in groups[:_TOLD])
-    more = f"; and {len(groups) - _TOLD} more reasons" if len(groups) > _TOLD else ""
-    builder.reason(State.NOTE, "NodesExcluded", f"no pod goes to {nodes_word(len(names))}: {told}{more}", names)
+    shown = "; ".join(f"{why} ({named(sorted(members))})" for why, members in groups[:_SHOWN])
+    more = f"; and {len(groups) - _SHOWN} more reasons" if len(groups) > _SHOWN else ""
+    builder.reason(State.NOTE, "NodesExcluded", f"no pod goes to {nodes_word(len(names))}: {shown}{more}", names)
 
 
 class Departed(Generic[OwnerT, MemoryT]):

@@ -96,7 +96,7 @@ class Write(msgspec.Struct, frozen=True):
     name: str
 
 
-class Judgement(msgspec.Struct, frozen=True):
+class Findings(msgspec.Struct, frozen=True):
     """The faults of a write, and the warnings for its author if there are none."""
 
     faults: Sequence[Fault] = ()
@@ -149,23 +149,23 @@ def defaulted(request: Request, read: Read, default: Callable[[Write], Json]) ->
     return patched(operations(write.document, default(write)))
 
 
-async def judged(
-    request: Request, tools: Tools, read: Read, judge: Callable[[Write, Tools], Awaitable[Judgement]]
+async def review(
+    request: Request, tools: Tools, read: Read, check: Callable[[Write, Tools], Awaitable[Findings]]
 ) -> Answer:
     """Answer with all field errors at once, or with warnings; for a deletion, with its protection. Raises Refused."""
     if request.operation == "DELETE":
         return await tools.deletion_protection(request)
     write = write_of(request, read)
     try:
-        judgement = await judge(write, tools)
+        findings = await check(write, tools)
     except (ApiError, Unreachable) as failure:
         return error(500, f"cannot check the {write.document.get('kind')}: {failure}")
-    if judgement.faults:
-        return error(judgement.code, aggregate(judgement.faults))
-    return Answer(warnings=judgement.warnings)
+    if findings.faults:
+        return error(findings.code, aggregate(findings.faults))
+    return Answer(warnings=findings.warnings)
 
 
-def judged_at_first(request: Request, model: type[T], problem_of: Callable[[T], str]) -> Answer:
+def review_first(request: Request, model: type[T], problem_of: Callable[[T], str]) -> Answer:
     """Answer with the first fault (400), if there is one."""
     try:
         problem = problem_of(decoded(request.object or {}, model))

@@ -91,7 +91,7 @@ class _Look:
             return image_cause(name, self._spec.image if self._spec else "", waiting, self._around)
         end = self._status.last_state.terminated
         if reason == "CrashLoopBackOff" and end is not None:
-            return self._told(end)
+            return self._cause_of_end(end)
         if reason in ON_ITS_WAY:
             return self._ended(end) if end is not None else None
         if reason == "CreateContainerConfigError" and waits_for_turn(self._pod, name):
@@ -105,9 +105,9 @@ class _Look:
 
     def _ended(self, end: TerminatedState) -> Cause | None:
         """Return the cause of a container's end; None if an in-place update ended it."""
-        return None if self._by_update(end) else self._told(end)
+        return None if self._by_update(end) else self._cause_of_end(end)
 
-    def _told(self, end: TerminatedState) -> Cause:
+    def _cause_of_end(self, end: TerminatedState) -> Cause:
         """Return why a container ended: its kubelet stopped it because a probe failed, or it exited by itself."""
         restarted = restart_cause(self._name, self._status, end, self._around)
         return restarted or exit_cause(self._name, self._spec, self._status, end, self._around)

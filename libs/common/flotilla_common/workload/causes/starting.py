@@ -21,22 +21,22 @@ def scheduling_cause(pod: Pod, around: PodContext) -> Cause | None:
     if pod.spec.scheduling_gates or (condition is not None and condition.reason == "SchedulingGated"):
         names = ", ".join(gate.name for gate in pod.spec.scheduling_gates) or "of its spec"
         return Cause(code="SchedulingGated", message=f"scheduling gate {names} holds it until the gate is removed")
-    told = condition.message if condition is not None and condition.status == "False" else _told_by_event(around)
-    if (claim := claim_cause(pod, around)) is not None and (claim.stuck or "unbound" in told):
+    text = condition.message if condition is not None and condition.status == "False" else _event_message(around)
+    if (claim := claim_cause(pod, around)) is not None and (claim.stuck or "unbound" in text):
         return claim
-    if told:
-        return Cause(code="Unschedulable", message=f"no node takes it: {without_preemption(told)}")
+    if text:
+        return Cause(code="Unschedulable", message=f"no node takes it: {without_preemption(text)}")
     return _not_looked_at(pod)
 
 
-def without_preemption(told: str) -> str:
+def without_preemption(text: str) -> str:
     """Return the scheduler's message, without its note on preemption unless it found pods to evict."""
-    reasons, _, preemption = told.partition(" preemption: ")
+    reasons, _, preemption = text.partition(" preemption: ")
     found_none = any(word in preemption for word in ("not helpful", "No preemption victims", "not eligible"))
-    return bare(reasons if found_none or not preemption else told).rstrip(".")
+    return bare(reasons if found_none or not preemption else text).rstrip(".")
 
 
-def _told_by_event(around: PodContext) -> str:
+def _event_message(around: PodContext) -> str:
     return next((event.message for event in about(around.events, "FailedScheduling")), "")
 
 
@@ -77,13 +77,13 @@ def _cause(name: str, known: Claim) -> Cause | None:
 
 def _unbound(name: str, claim: PersistentVolumeClaim, known: Claim) -> Cause:
     class_name = claim.spec.storage_class_name
-    told = f"claim {name} of {f'storage class {class_name}' if class_name else 'no storage class'} is not bound"
+    text = f"claim {name} of {f'storage class {class_name}' if class_name else 'no storage class'} is not bound"
     for event in about(known.events, *_FAILURES):
-        return Cause(code="ClaimNotBound", message=f"{told}: {bare(event.message)}")
+        return Cause(code="ClaimNotBound", message=f"{text}: {bare(event.message)}")
     for event in about(known.events, *_WAITS):
         waits = event.reason in ("WaitForFirstConsumer", "WaitForPodScheduled")
-        return Cause(code="ClaimNotBound", message=f"{told}: {bare(event.message)}", stuck=not waits)
-    return Cause(code="ClaimNotBound", message=told, stuck=False)
+        return Cause(code="ClaimNotBound", message=f"{text}: {bare(event.message)}", stuck=not waits)
+    return Cause(code="ClaimNotBound", message=text, stuck=False)
 
 
 _PULL = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "SignatureValidationFailed")
@@ -106,7 +106,7 @@ def starting_cause(pod: Pod, around: PodContext) -> Cause | None:
             break  # an earlier failure is over
         kind = "FailedMount" if event.reason in _VOLUMES else "FailedCreatePodSandBox"
         code = event.reason if event.reason in ("FailedMount", "FailedAttachVolume", "NetworkNotReady") else kind
-        return Cause(code=code, message=f"{_what(event.reason)}: {_told(event.message)}")
+        return Cause(code=code, message=f"{_what(event.reason)}: {_event_text(event.message)}")
     if (claim := claim_cause(pod, around)) is not None and claim.stuck:
         return claim
     images = {one.name: one.image for one in (*pod.spec.init_containers, *pod.spec.containers)}
@@ -123,7 +123,7 @@ def _what(reason: str) -> str:
     return "a volume cannot be mounted" if reason in _VOLUMES else "the pod's sandbox cannot be made"
 
 
-def _told(message: str) -> str:
+def _event_text(message: str) -> str:
     return bare(message.removeprefix("Failed to create pod sandbox: "))
 
 
@@ -147,19 +147,19 @@ def waits_for_turn(pod: Pod, container: str) -> bool:
 def image_cause(name: str, image: str, waiting: WaitingState, around: PodContext) -> Cause:
     """Return why container `name` has no image. The two reasons between which a kubelet alternates share a code."""
     code = "ErrImagePull" if waiting.reason == "ImagePullBackOff" else waiting.reason
-    told = bare(waiting.message) or _told_before(name, around) or "no reason is given"
+    text = bare(waiting.message) or _earlier_message(name, around) or "no reason is given"
     if code == "ErrImageNeverPull":
-        told = "it is not on the node, and imagePullPolicy is Never"
+        text = "it is not on the node, and imagePullPolicy is Never"
     elif code == "InvalidImageName":
-        told = told.removeprefix(f'Failed to apply default image tag "{image}": ')
-    return Cause(code=code, message=f"image {image} of container {name} cannot be pulled ({code}): {told}")
+        text = text.removeprefix(f'Failed to apply default image tag "{image}": ')
+    return Cause(code=code, message=f"image {image} of container {name} cannot be pulled ({code}): {text}")
 
 
-def _told_before(name: str, around: PodContext) -> str:
+def _earlier_message(name: str, around: PodContext) -> str:
     """Return the pull error from an event: kubelets before 1.31 only report "Back-off" while they wait."""
     for event in about(around.events, "Failed", container=name):
-        if event.message.startswith("Failed to pull image") and (told := bare(event.message)):
-            return told
+        if event.message.startswith("Failed to pull image") and (text := bare(event.message)):
+            return text
     return ""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from flotilla_common.api.admission.fields import LONGEST_LABEL
-from flotilla_common.api.admission.handlers import Judgement, Tools, Verdict, Write, defaulted, in_hub, judged
+from flotilla_common.api.admission.handlers import Findings, Tools, Verdict, Write, defaulted, in_hub, review
 from flotilla_common.api.admission.pod_template import default_template
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.workload import template_verdict, too_long, unknown_fields
@@ -112,14 +112,14 @@ async def mutate(request: Request, tools: Tools) -> Answer:
 
 async def validate(request: Request, tools: Tools) -> Answer:
     """Answer with all field errors at once (422), or warn of accepted settings that will not work as intended."""
-    return await judged(request, tools, check_types, _judge)
+    return await review(request, tools, check_types, _findings)
 
 
-async def _judge(given: Write, tools: Tools) -> Judgement:
+async def _findings(given: Write, tools: Tools) -> Findings:
     write = in_hub(given, to_hub)
     verdict = await _verdict(write, tools)
     warnings = [*_warnings(write.document, write.name, verdict)] if write.old is None else []
-    return Judgement(rules.validate(write.document, write.name, write.old, verdict.faults), warnings)
+    return Findings(rules.validate(write.document, write.name, write.old, verdict.faults), warnings)
 
 
 async def _verdict(write: Write, tools: Tools) -> Verdict:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from flotilla_common.api.admission.fields import Fault, invalid, job_name_faults
-from flotilla_common.api.admission.handlers import Judgement, Tools, Write, decoded, defaulted, judged
+from flotilla_common.api.admission.handlers import Findings, Tools, Write, decoded, defaulted, review
 from flotilla_common.api.admission.pod_template import default_templates
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.workload import template_verdict, unknown_fields
@@ -139,12 +139,12 @@ async def mutate(request: Request, tools: Tools) -> Answer:
 
 async def validate(request: Request, tools: Tools) -> Answer:
     """Answer with all field errors at once (500), or warn of fields that pods will not have."""
-    return await judged(request, tools, check_types, _judge)
+    return await review(request, tools, check_types, _findings)
 
 
-async def _judge(write: Write, tools: Tools) -> Judgement:
+async def _findings(write: Write, tools: Tools) -> Findings:
     template = await template_verdict(tools, write)
-    return Judgement(faults_of(write.document, write.name, template.faults), unknown_fields(template), code=500)
+    return Findings(faults_of(write.document, write.name, template.faults), unknown_fields(template), code=500)
 
 
 RULES = Rules(schema=version, admission=Admission(mutate=mutate, validate=validate))

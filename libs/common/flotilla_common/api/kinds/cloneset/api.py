@@ -3,7 +3,7 @@
 import copy
 
 from flotilla_common.api.admission.fields import Fault, invalid
-from flotilla_common.api.admission.handlers import Judgement, Tools, Write, defaulted, judged
+from flotilla_common.api.admission.handlers import Findings, Tools, Write, defaulted, review
 from flotilla_common.api.admission.pod_template import default_templates
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.workload import template_verdict, unknown_fields
@@ -144,16 +144,16 @@ async def validate(request: Request, tools: Tools) -> Answer:
 
     Warnings name accepted settings that will not work as intended.
     """
-    return await judged(request, tools, check_types, _judge)
+    return await review(request, tools, check_types, _findings)
 
 
-async def _judge(write: Write, tools: Tools) -> Judgement:
+async def _findings(write: Write, tools: Tools) -> Findings:
     template = await template_verdict(tools, write)
     pods = await _pod_faults(write, tools)
     warnings = unknown_fields(template)
     if write.old is None:
         warnings += rules.name_warnings(write.name, short_hash=tools.gates.on("CloneSetShortHash"))
-    return Judgement(rules.validate(write.document, write.old, template.faults, pods), warnings)
+    return Findings(rules.validate(write.document, write.old, template.faults, pods), warnings)
 
 
 async def _pod_faults(write: Write, tools: Tools) -> list[Fault]:

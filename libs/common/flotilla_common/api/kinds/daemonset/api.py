@@ -6,7 +6,7 @@ schema has neither enums nor limits.
 
 import copy
 
-from flotilla_common.api.admission.handlers import Judgement, Tools, Write, defaulted, judged
+from flotilla_common.api.admission.handlers import Findings, Tools, Write, defaulted, review
 from flotilla_common.api.admission.pod_template import drop_directive
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.workload import template_verdict, unknown_fields
@@ -128,15 +128,15 @@ async def validate(request: Request, tools: Tools) -> Answer:
 
     Warnings name accepted settings that will not work as intended.
     """
-    return await judged(request, tools, check_types, _judge)
+    return await review(request, tools, check_types, _findings)
 
 
-async def _judge(write: Write, tools: Tools) -> Judgement:
+async def _findings(write: Write, tools: Tools) -> Findings:
     template = await template_verdict(tools, write)
     faults = rules.validate(write.document, write.old, template.faults)
     if write.old is not None:
-        return Judgement(faults, unknown_fields(template))
-    return Judgement(faults, unknown_fields(template) + rules.name_warnings(write.name), code=500)
+        return Findings(faults, unknown_fields(template))
+    return Findings(faults, unknown_fields(template) + rules.name_warnings(write.name), code=500)
 
 
 def default_daemonset(document: Json) -> Json:

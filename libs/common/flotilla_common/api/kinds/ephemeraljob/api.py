@@ -15,7 +15,7 @@ from flotilla_common.api.admission.fields import (
     not_supported,
     required,
 )
-from flotilla_common.api.admission.handlers import Judgement, Tools, Write, decoded, document_of, judged
+from flotilla_common.api.admission.handlers import Findings, Tools, Write, decoded, document_of, review
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request
 from flotilla_common.api.crds.schema import (
     AGE,
@@ -114,11 +114,11 @@ def containers_of(document: Json) -> list[Json]:
 
 def stand_in(containers: Iterable[Json]) -> Json:
     """Return a pod template whose containers have the members that ephemeral ones share with others."""
-    judged = [
+    checked = [
         {"name": f"c{index}", "image": "none"} | {name: one[name] for name in _SHARED if name in one}
         for index, one in enumerate(containers)
     ]
-    return {"spec": {"containers": judged}}
+    return {"spec": {"containers": checked}}
 
 
 def own_faults(faults: Iterable[Fault]) -> list[Fault]:
@@ -185,15 +185,15 @@ async def validate(request: Request, tools: Tools) -> Answer:
     document = document_of(request, check_types)
     if request.operation == "UPDATE" and containers_of(document) == containers_of(request.old_object or {}):
         return ALLOWED
-    return await judged(request, tools, check_types, _judge)
+    return await review(request, tools, check_types, _findings)
 
 
-async def _judge(write: Write, tools: Tools) -> Judgement:
+async def _findings(write: Write, tools: Tools) -> Findings:
     containers = containers_of(write.document)
     if not containers:  # a job without containers is admitted, and ends in an error
-        return Judgement()
+        return Findings()
     verdict = await tools.template_verdict(write.namespace, stand_in(containers), [])
-    return Judgement(faults_of(write.document, own_faults(verdict.faults)), code=400)
+    return Findings(faults_of(write.document, own_faults(verdict.faults)), code=400)
 
 
 RULES = Rules(schema=version, admission=Admission(validate=validate, name="ephemeraljobs", calls_old_path=True))

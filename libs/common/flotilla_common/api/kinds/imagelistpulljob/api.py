@@ -7,7 +7,7 @@ import copy
 from collections.abc import Sequence
 from functools import partial
 
-from flotilla_common.api.admission.handlers import Tools, decoded, defaulted, judged_at_first
+from flotilla_common.api.admission.handlers import Tools, decoded, defaulted, review_first
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.crds.schema import AGE, Column, Schema, Version, array, integer, string, strings, struct, time
 from flotilla_common.api.documents import Json
@@ -99,7 +99,7 @@ async def mutate(request: Request, tools: Tools) -> Answer:
 async def validate(request: Request, tools: Tools) -> Answer:
     """Answer with the first fault (400)."""
     creating = request.operation == "CREATE"
-    return judged_at_first(request, ImageListPullJob, lambda job: list_job_problem(job, creating=creating))
+    return review_first(request, ImageListPullJob, lambda job: list_job_problem(job, creating=creating))
 
 
 RULES = Rules(

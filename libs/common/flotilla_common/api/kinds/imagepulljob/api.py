@@ -9,7 +9,7 @@ import copy
 from collections.abc import Iterable
 from functools import partial
 
-from flotilla_common.api.admission.handlers import Tools, decoded, defaulted, judged_at_first
+from flotilla_common.api.admission.handlers import Tools, decoded, defaulted, review_first
 from flotilla_common.api.admission.review import Answer, Request, denied
 from flotilla_common.api.batch import ALWAYS, NEVER
 from flotilla_common.api.crds.schema import (
@@ -240,7 +240,7 @@ async def validate(request: Request, tools: Tools) -> Answer:
     old = request.old_object
     if request.operation == "UPDATE" and old and secrets_changed(request.object or {}, old):
         return denied("spec.pullSecrets is immutable")
-    return judged_at_first(request, ImagePullJob, pull_job_problem)
+    return review_first(request, ImagePullJob, pull_job_problem)
 
 
 RULES = Rules(

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from flotilla_common.api.admission.handlers import Judgement, Tools, Write, decoded, document_of, judged
+from flotilla_common.api.admission.handlers import Findings, Tools, Write, decoded, document_of, review
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request
 from flotilla_common.api.crds.schema import Schema, Version, array, integer, label_selector, mapping, string, struct
 from flotilla_common.api.crds.shared import probe
@@ -63,11 +63,11 @@ async def validate(request: Request, tools: Tools) -> Answer:
     document = document_of(request, check_types)
     if request.operation == "UPDATE" and member(document, "spec") == member(request.old_object or {}, "spec"):
         return ALLOWED
-    return await judged(request, tools, check_types, _judge)
+    return await review(request, tools, check_types, _findings)
 
 
-async def _judge(write: Write, _: Tools) -> Judgement:
-    return Judgement(faults_of(write.document, write.old), code=400)
+async def _findings(write: Write, _: Tools) -> Findings:
+    return Findings(faults_of(write.document, write.old), code=400)
 
 
 RULES = Rules(schema=version, admission=Admission(validate=validate, arms_pods=True))

@@ -120,9 +120,9 @@ def _type_faults(probe: Json, before: set[str]) -> Iterator[Fault]:
 
 
 def _handler_faults(probe: Json) -> Iterator[Fault]:
-    judges = {"exec": _exec_faults, "httpGet": _http_faults, "tcpSocket": _tcp_faults}
+    checks = {"exec": _exec_faults, "httpGet": _http_faults, "tcpSocket": _tcp_faults}
     found = 0
-    for handler, faults_of in judges.items():
+    for handler, faults_of in checks.items():
         if probe.get(handler) is None:
             continue
         found += 1

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import msgspec
 
-from flotilla_common.api.admission.handlers import Judgement, Tools, Write, decoded, judged
+from flotilla_common.api.admission.handlers import Findings, Tools, Write, decoded, review
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.crds.schema import (
     Column,
@@ -102,19 +102,19 @@ def _entries(doc: str) -> Schema:
 
 async def validate(request: Request, tools: Tools) -> Answer:
     """Answer with all field errors at once (400)."""
-    return await judged(request, tools, _typed, _judge)
+    return await review(request, tools, _typed, _findings)
 
 
 def _typed(document: Json) -> PodUnavailableBudget:
     return decoded(to_hub(document), PodUnavailableBudget)
 
 
-async def _judge(write: Write, tools: Tools) -> Judgement:
+async def _findings(write: Write, tools: Tools) -> Findings:
     stored = _readable(await tools.read_all(POD_UNAVAILABLE_BUDGET, write.namespace))
     others = sorted((one for one in stored if one.metadata.name != write.name), key=lambda one: one.metadata.name)
     old = _typed(write.old) if write.old is not None else None
     document = to_hub(write.document)
-    return Judgement(faults_of(document, _typed(document), old, others), code=400)
+    return Findings(faults_of(document, _typed(document), old, others), code=400)
 
 
 def _readable(bodies: Iterable[bytes | msgspec.Raw]) -> Iterator[PodUnavailableBudget]:

@@ -84,7 +84,7 @@ def check_types(document: Json) -> None:
 
 
 async def _verdict(document: Json, old: Json | None, tools: Tools) -> Verdict:
-    if not judged_again(document, old):
+    if not needs_validation(document, old):
         return Verdict()
     template = pod_template(mapping(document.get("spec")))
     return in_words_of_the_set(await tools.template_verdict(tools.namespace, template, []))
@@ -127,7 +127,7 @@ def _readable(document: Json, revision: Json) -> bool:
     return True
 
 
-def judged_again(document: Json, old: Json | None) -> bool:
+def needs_validation(document: Json, old: Json | None) -> bool:
     """Report whether there is new content: what is stored stays writable when the apiserver gets stricter."""
     spec, before = mapping(document.get("spec")), mapping(old.get("spec")) if old else {}
     return old is None or any(spec.get(name) != before.get(name) for name in _JUDGED)

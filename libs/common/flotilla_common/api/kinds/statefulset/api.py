@@ -6,7 +6,7 @@ v1beta1 only adds fields to v1alpha1. The webhook validates values, so the schem
 import copy
 
 from flotilla_common.api.admission.fields import Fault
-from flotilla_common.api.admission.handlers import Judgement, Tools, Verdict, Write, defaulted, in_hub, judged
+from flotilla_common.api.admission.handlers import Findings, Tools, Verdict, Write, defaulted, in_hub, review
 from flotilla_common.api.admission.pod_template import default_templates
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.workload import (
@@ -170,17 +170,17 @@ async def validate(request: Request, tools: Tools) -> Answer:
 
     Warnings name accepted settings that will not work as intended.
     """
-    return await judged(request, tools, check_types, _judge)
+    return await review(request, tools, check_types, _findings)
 
 
-async def _judge(given: Write, tools: Tools) -> Judgement:
+async def _findings(given: Write, tools: Tools) -> Findings:
     write = in_hub(given, to_hub)
     template = await template_verdict(tools, write)
     claims = await _claim_faults(write, tools, template)
     warnings = unknown_fields(template)
     if write.old is None:
         warnings += too_long(write.name, LONGEST_NAME, LABEL_TOO_LONG)
-    return Judgement(rules.validate(write.document, write.old, template.faults, claims), warnings)
+    return Findings(rules.validate(write.document, write.old, template.faults, claims), warnings)
 
 
 async def _claim_faults(write: Write, tools: Tools, template: Verdict) -> list[Fault]:

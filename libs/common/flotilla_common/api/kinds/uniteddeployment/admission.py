@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from flotilla_common.api.admission.fields import Fault
-from flotilla_common.api.admission.handlers import Judgement, Tools, Write, decoded, defaulted, in_hub, judged
+from flotilla_common.api.admission.handlers import Findings, Tools, Write, decoded, defaulted, in_hub, review
 from flotilla_common.api.admission.pod_template import default_templates
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.workload import too_long
@@ -32,19 +32,19 @@ async def mutate(request: Request, tools: Tools) -> Answer:
 
 async def validate(request: Request, tools: Tools) -> Answer:
     """Answer with all field errors at once (422), or with the protection from deletion (403)."""
-    return await judged(request, tools, check_types, _judge)
+    return await review(request, tools, check_types, _findings)
 
 
-async def _judge(given: Write, tools: Tools) -> Judgement:
+async def _findings(given: Write, tools: Tools) -> Findings:
     write = in_hub(given, to_hub)
     document, old = write.document, write.old
-    judged_by_apiserver = [
+    template_faults = [
         *await _template_faults(document, old, write.namespace, tools),
         *await _placement_faults(document, old, write.namespace, tools),
     ]
     label = "the label controller-revision-hash of its workloads gets too long"
     warnings = too_long(write.name, LONGEST_NAME, label) if old is None else []
-    return Judgement(faults_of(document, old, judged_by_apiserver), warnings)
+    return Findings(faults_of(document, old, template_faults), warnings)
 
 
 async def _template_faults(document: Json, old: Json | None, namespace: str, tools: Tools) -> list[Fault]:

@@ -45,11 +45,11 @@ def template_path(name: str) -> str:
     return f"spec.template.{name}.spec."
 
 
-def validate(document: Json, old: Json | None = None, judged: Iterable[Fault] = ()) -> list[Fault]:
+def validate(document: Json, old: Json | None = None, template_faults: Iterable[Fault] = ()) -> list[Fault]:
     """Return all faults, including those found by the apiserver and those of forbidden changes to `old`."""
     spec = mapping(document.get("spec"))
     changes = _change_faults(spec, mapping(old.get("spec"))) if old is not None else ()
-    return [*_spec_faults(spec), *judged, *changes]
+    return [*_spec_faults(spec), *template_faults, *changes]
 
 
 def _spec_faults(spec: Json) -> Iterator[Fault]:

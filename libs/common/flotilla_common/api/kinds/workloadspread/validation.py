@@ -84,8 +84,8 @@ def _limit_faults(subsets: Sequence[Json], target: TargetRef) -> list[Fault]:
     limits = [(index, subset.get("maxReplicas")) for index, subset in enumerate(subsets)]
     given: list[tuple[int, IntOrString]] = [(index, limit) for index, limit in limits if limit is not None]
     kind: GroupKind = target.identity[:2]
-    for judge in (_type_faults, _value_faults):
-        if faults := judge(given, kind):
+    for check in (_type_faults, _value_faults):
+        if faults := check(given, kind):
             return faults
     percents = [int(limit[:-1]) for _, limit in given if isinstance(limit, str)]
     if sum(percents) > 100:
