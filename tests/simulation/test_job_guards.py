@@ -20,7 +20,7 @@ from flotilla_common.api.kinds.ephemeraljob.types import RUNNING
 from flotilla_common.api.resources import Resource
 from flotilla_common.kube import interface
 from flotilla_common.workload.pernode import PodFactory
-from flotilla_common.workload.placement import StrictPlacement
+from flotilla_common.workload.strict_placement import StrictPlacement
 from flotilla_jobs.advancedcronjob import context as cron_context
 from flotilla_jobs.advancedcronjob import plan as cron_plan
 from flotilla_jobs.advancedcronjob import run as cron_run

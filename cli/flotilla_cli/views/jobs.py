@@ -20,7 +20,7 @@ from flotilla_common.api.meta import LabelSelector, metadata_of, rfc3339
 from flotilla_common.api.resources import POD
 from flotilla_common.kube.interface import Api
 from flotilla_common.workload.causes import PodContext
-from flotilla_common.workload.placement import StrictPlacement
+from flotilla_common.workload.strict_placement import StrictPlacement
 
 _BROADCAST_COLUMNS = ("DESIRED", "ACTIVE", "SUCCEEDED", "FAILED", "PARALLELISM", "ENDS", "ON FAILURE")
 

@@ -5,7 +5,7 @@ from functools import cache
 from prometheus_client import REGISTRY
 
 from flotilla_cloneset.cloneset.controller import CONTROLLER
-from flotilla_common.legacy_counter import LegacyCounter
+from flotilla_common.control.metrics import LegacyCounter
 from flotilla_common.service import Service, run_alone
 from flotilla_common.service_runner import controller_service
 

@@ -4,7 +4,7 @@ from functools import cache
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 
-from flotilla_common.legacy_counter import LegacyCounter
+from flotilla_common.control.metrics import LegacyCounter
 
 
 class Metrics:

@@ -21,9 +21,9 @@ from flotilla_common.api.documents import Json, mappings, member, strings, text
 from flotilla_common.api.meta import Model
 from flotilla_common.api.resources import CLAIM, CRD, POD, Resource
 from flotilla_common.api.webhooks import COUNTED_LABEL, DELETE_PROTECTION
+from flotilla_common.control.metrics import LegacyCounter
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError, Unreachable, pages
-from flotilla_common.legacy_counter import LegacyCounter
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.server.reviews import Handler
 

@@ -12,8 +12,9 @@ from flotilla_common.api.kinds.persistentpodstate.types import WHITE_LIST, custo
 from flotilla_common.api.kinds.sidecarset.pods import patched_annotations, records
 from flotilla_common.api.kinds.sidecarset.types import MERGE_PATCH_JSON, PatchPodMetadata
 from flotilla_common.api.podtemplate import canonical_template
-from flotilla_common.workload.placement import Placement, StrictPlacement
+from flotilla_common.workload.placement import Placement
 from flotilla_common.workload.revision_codec import canonical_template_data
+from flotilla_common.workload.strict_placement import StrictPlacement
 
 
 def deep(levels: int) -> str:

@@ -14,7 +14,8 @@ from flotilla_common.api.kinds.statefulset import validation as statefulset
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.podtemplate import canonical_template
 from flotilla_common.api.versions import V1BETA1
-from flotilla_common.workload.placement import Placement, StrictPlacement
+from flotilla_common.workload.placement import Placement
+from flotilla_common.workload.strict_placement import StrictPlacement
 
 POD_NULLS = ("nodeSelector", "affinity", "tolerations", "volumes", "initContainers", "overhead", "readinessGates")
 CONTAINER_NULLS = ("env", "envFrom", "ports", "resources", "volumeMounts", "command", "lifecycle")

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_common.workload.placement import StrictPlacement
+from flotilla_common.workload.strict_placement import StrictPlacement
 from tests.unit.broadcastjob.build import node, pod
 
 Spec = dict[str, Any]

@@ -10,7 +10,8 @@ from flotilla_common.api.kinds.broadcastjob.types import UNLIMITED, BroadcastJob
 from flotilla_common.api.meta import later
 from flotilla_common.api.numbers import lenient_value
 from flotilla_common.control.plan import Frozen
-from flotilla_common.workload.placement import StrictPlacement, node_of
+from flotilla_common.workload.placement import node_of
+from flotilla_common.workload.strict_placement import StrictPlacement
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
 
 ON_FAILURE = "OnFailure"

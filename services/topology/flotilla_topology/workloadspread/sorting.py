@@ -24,7 +24,7 @@ from flotilla_common.api.kinds.workloadspread.types import (
 from flotilla_common.api.meta import EARLIEST, Model
 from flotilla_common.api.scheduling import NodeSelectorTerm, Toleration
 from flotilla_common.api.strategic import merge
-from flotilla_common.workload.placement.fit import holds
+from flotilla_common.workload.placement import holds
 from flotilla_topology.workloadspread.snapshot import Target, WorkloadSpreadSnapshot
 
 _DOCUMENTS: Reader[Json] = Reader(Json)

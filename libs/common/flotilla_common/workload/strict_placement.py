@@ -14,7 +14,7 @@ from flotilla_common.api.core import Container, Node, Pod, PodSpec, Resources
 from flotilla_common.api.documents import mapping, typed
 from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.scheduling import Taint
-from flotilla_common.workload.placement.fit import Demands, Placement
+from flotilla_common.workload.placement import Demands, Placement
 
 Room = frozenset[tuple[str, Decimal]]
 """Amounts by resource."""
