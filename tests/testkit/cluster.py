@@ -130,18 +130,21 @@ class Cluster:
         if outcome is not None:
             return outcome
         held = self.objects.get(action.resource, action.namespace, action.name)
+        visible = self.sees(action.resource, action.name)
         if isinstance(action, Create) and held is not None:
             self.show(action.resource, held)
-            wanted = [one["uid"] for one in owners_of(action.body)]
-            if [one["uid"] for one in owners_of(held)] == wanted:
+            ours = [one["uid"] for one in owners_of(held)] == [one["uid"] for one in owners_of(action.body)]
+            assert not ours or not visible, f"{action.name} exists, and the tables have it"
+            if ours:
                 return OK
             return Outcome(kind=OutcomeKind.ALREADY_EXISTS, message=f"{action.name} already exists")
         if not isinstance(action, Create):
             if held is None:
+                assert not visible, f"{action.name} does not exist, and the tables show it"
                 return Outcome(kind=OutcomeKind.NOT_FOUND)
             meta = held["metadata"]
             stale = action.uid not in ("", meta["uid"]) or action.resource_version not in ("", meta["resourceVersion"])
-            if stale and not self.sees(action.resource, action.name):
+            if stale and not visible:
                 self.conflicts += 1
                 self.show(action.resource, held)
                 return Outcome(kind=OutcomeKind.CONFLICT)
