@@ -15,8 +15,7 @@ from flotilla_common.workload.placement import FITS, Fit, Placement
 from flotilla_common.workload.predicates import is_serving
 from flotilla_daemonset.daemonset import manage, pod_actions, rollout
 from flotilla_daemonset.daemonset.manage import _Manage
-from flotilla_daemonset.daemonset.nodes import NodeState
-from flotilla_daemonset.daemonset.pods import Criteria
+from flotilla_daemonset.daemonset.pods import Criteria, NodeState
 from flotilla_daemonset.daemonset.snapshot import PreviousPod
 from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
 from tests.testkit.tables import cases

@@ -13,9 +13,8 @@ from flotilla_common.api.workload import LifecycleHook
 from flotilla_common.workload.budget import Disruptions
 from flotilla_common.workload.inplace import InPlaceContext
 from flotilla_common.workload.predicates import Serving, is_serving
-from flotilla_daemonset.daemonset.nodes import NodeState, NodeView
 from flotilla_daemonset.daemonset.numbers import Targets
-from flotilla_daemonset.daemonset.pods import Criteria, Membership
+from flotilla_daemonset.daemonset.pods import Criteria, Membership, NodeState, NodeView
 from flotilla_daemonset.daemonset.revisions import CODEC, Revisions, hash_of
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot
 

@@ -10,9 +10,8 @@ from flotilla_common.control.text import named, nodes_word
 from flotilla_common.workload.lifecycle import PREPARING_DELETE
 from flotilla_common.workload.predicates import is_serving
 from flotilla_daemonset.daemonset.context import PlanContext
-from flotilla_daemonset.daemonset.nodes import NodeState
 from flotilla_daemonset.daemonset.pod_actions import PodActions
-from flotilla_daemonset.daemonset.pods import is_running, is_specified
+from flotilla_daemonset.daemonset.pods import NodeState, is_running, is_specified
 
 
 def plan_manage(context: PlanContext, actions: PodActions, builder: PlanBuilder) -> None:

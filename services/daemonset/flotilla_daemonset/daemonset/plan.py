@@ -23,10 +23,9 @@ from flotilla_common.workload.predicates import is_settled
 from flotilla_common.workload.predownload import ImagePulls, is_decided, plan_no_pulls, plan_pulls, plan_removal
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.manage import plan_manage, plan_specified
-from flotilla_daemonset.daemonset.nodes import node_view
 from flotilla_daemonset.daemonset.numbers import targets
 from flotilla_daemonset.daemonset.pod_actions import PodActions
-from flotilla_daemonset.daemonset.pods import GENERATION_ANNOTATION, Criteria, classify, is_terminating
+from flotilla_daemonset.daemonset.pods import GENERATION_ANNOTATION, Criteria, classify, is_terminating, node_view
 from flotilla_daemonset.daemonset.revisions import (
     CODEC,
     Revisions,

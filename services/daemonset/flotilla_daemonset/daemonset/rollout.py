@@ -21,8 +21,8 @@ from flotilla_common.workload.inplace.update import start
 from flotilla_common.workload.lifecycle import PREPARING_DELETE
 from flotilla_common.workload.predicates import is_serving
 from flotilla_daemonset.daemonset.context import PlanContext
-from flotilla_daemonset.daemonset.nodes import NodeState
 from flotilla_daemonset.daemonset.pod_actions import PodActions
+from flotilla_daemonset.daemonset.pods import NodeState
 from flotilla_daemonset.daemonset.revisions import CODEC
 
 

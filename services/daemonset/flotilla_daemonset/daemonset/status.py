@@ -19,7 +19,7 @@ from flotilla_common.control.writes import StatusPlan, write_status
 from flotilla_common.workload.causes import PodContext, explain_pods, stuck_terminating
 from flotilla_common.workload.pernode import explain_excluded
 from flotilla_daemonset.daemonset.context import PlanContext
-from flotilla_daemonset.daemonset.nodes import NodeState
+from flotilla_daemonset.daemonset.pods import NodeState
 
 
 class Counts(msgspec.Struct, kw_only=True):
