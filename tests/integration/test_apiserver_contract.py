@@ -15,14 +15,9 @@ from flotilla_common.api.resources import CONFIG_MAP, CRD, NAMESPACE, Resource
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_dev.cluster.access import admin
-from tests.simulation.contract.apiserver.deletes import DeleteContract
+from tests.simulation.contract.apiserver.contract import ApiServerContract
 from tests.simulation.contract.apiserver.harness import Exchange, Harness, Play, encode, eventually
-from tests.simulation.contract.apiserver.history import FORGETTABLE, HistoryContract
-from tests.simulation.contract.apiserver.ownership import OwnershipContract
-from tests.simulation.contract.apiserver.patches import CustomPatchContract, PodPatchContract
-from tests.simulation.contract.apiserver.quota import QuotaContract
-from tests.simulation.contract.apiserver.reads import ListContract, WatchContract
-from tests.simulation.contract.apiserver.writes import CreateContract, UpdateContract
+from tests.simulation.contract.apiserver.history import FORGETTABLE
 from tests.support.cluster import Cluster, control_plane
 
 ACCOUNT = Resource("", "v1", "serviceaccounts", "ServiceAccount")
@@ -98,31 +93,4 @@ async def _furnished(api: Api, namespace: str) -> bool:
     return bool(accounts.items and maps.items)
 
 
-class TestCreate(CreateContract): ...
-
-
-class TestUpdate(UpdateContract): ...
-
-
-class TestPodPatch(PodPatchContract): ...
-
-
-class TestCustomPatch(CustomPatchContract): ...
-
-
-class TestDelete(DeleteContract): ...
-
-
-class TestList(ListContract): ...
-
-
-class TestWatch(WatchContract): ...
-
-
-class TestHistory(HistoryContract): ...
-
-
-class TestOwnership(OwnershipContract): ...
-
-
-class TestQuota(QuotaContract): ...
+class TestApiServer(ApiServerContract): ...

@@ -10,14 +10,8 @@ from tests.simulation.cluster.durations import Durations
 from tests.simulation.cluster.garbage import GarbageCollector
 from tests.simulation.cluster.namespaces import Namespaces
 from tests.simulation.cluster.volumes import Volumes
-from tests.simulation.contract.apiserver.deletes import DeleteContract
+from tests.simulation.contract.apiserver.contract import ApiServerContract
 from tests.simulation.contract.apiserver.harness import Exchange, Harness, Play, encode
-from tests.simulation.contract.apiserver.history import HistoryContract
-from tests.simulation.contract.apiserver.ownership import OwnershipContract
-from tests.simulation.contract.apiserver.patches import CustomPatchContract, PodPatchContract
-from tests.simulation.contract.apiserver.quota import QuotaContract
-from tests.simulation.contract.apiserver.reads import ListContract, WatchContract
-from tests.simulation.contract.apiserver.writes import CreateContract, UpdateContract
 from tests.simulation.history import History
 from tests.simulation.loop import SimulatedClock, SimulatedLoop, run
 
@@ -49,31 +43,4 @@ async def _on_a_server(loop: SimulatedLoop, exchange: Exchange) -> None:
     await exchange(Harness(api, "scene", forget))
 
 
-class TestCreate(CreateContract): ...
-
-
-class TestUpdate(UpdateContract): ...
-
-
-class TestPodPatch(PodPatchContract): ...
-
-
-class TestCustomPatch(CustomPatchContract): ...
-
-
-class TestDelete(DeleteContract): ...
-
-
-class TestList(ListContract): ...
-
-
-class TestWatch(WatchContract): ...
-
-
-class TestHistory(HistoryContract): ...
-
-
-class TestOwnership(OwnershipContract): ...
-
-
-class TestQuota(QuotaContract): ...
+class TestApiServer(ApiServerContract): ...
