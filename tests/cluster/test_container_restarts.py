@@ -8,7 +8,7 @@ import pytest
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.resources import POD
 from tests.cluster.conftest import Staffed
-from tests.support.workspace import Workspace
+from tests.support.workspace import Workspace, condition
 from tests.testkit.documents import Json
 
 pytestmark = pytest.mark.usefixtures("staffed")
@@ -42,11 +42,6 @@ def pod(space: Workspace, hook: Json | None = None, *, name: str = "web", gated:
     space.create(document)
     space.until(lambda: condition(space.pod(name), "Ready").get("status") == "True", PATIENCE)
     return space.pod(name)
-
-
-def condition(found: Json, kind: str) -> Json:
-    conditions: list[Json] = found.get("status", {}).get("conditions", [])
-    return next((one for one in conditions if one["type"] == kind), {})
 
 
 def request(

@@ -1,5 +1,6 @@
 """The apiserver's audit log: all writes with their clients, independent of Flotilla's own counts."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -86,3 +87,8 @@ class AuditLog:
 def on(writes: Iterable[Write], *resources: str) -> list[Write]:
     """Return the writes to these resources."""
     return [write for write in writes if write.object_ref.resource in resources]
+
+
+def said(writes: list[Write]) -> str:
+    """Count the writes by verb and resource, for messages of failures."""
+    return str(Counter(write.what for write in writes))

@@ -300,6 +300,11 @@ def condition(pod: Json, kind: str) -> Json:
     return next((found for found in conditions if found["type"] == kind), Json())
 
 
+def table(text: str) -> list[list[str]]:
+    """Return the rows of a printed table, whose columns are two or more blanks apart."""
+    return [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
+
+
 def is_ready(pod: Json) -> bool:
     """Report whether condition Ready is True."""
     return condition(pod, "Ready").get("status") == "True"

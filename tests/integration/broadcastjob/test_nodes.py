@@ -11,7 +11,7 @@ import pytest
 
 from flotilla_dev.cluster import kwok
 from tests.support import cron
-from tests.support.audit import Write, on
+from tests.support.audit import on, said
 from tests.support.broadcast import COMPLETES, NAME, begun, broadcastjob, crowded, end, is_active, pods_of, reached
 from tests.support.churn import POOL
 from tests.support.daemons import node_of
@@ -114,11 +114,6 @@ def test_what_it_costs(space: Workspace, own: Own):
     assert max(Counter(write.object_ref.name for write in on(writes, "pods") if write.object_ref.name).values()) <= 2
     assert len(on(writes, "broadcastjobs")) <= 12, said(writes)
     assert all(write.response_status.code < 300 for write in writes), said(writes)
-
-
-def said(writes: list[Write]) -> str:
-    """Count the writes by verb and resource, for messages of failures."""
-    return str(Counter(write.what for write in writes))
 
 
 class Scene:

@@ -19,6 +19,7 @@ from tests.support.workspace import (
     moment,
     restarts,
     revision_of,
+    table,
     terminating,
 )
 from tests.testkit.manifests import article
@@ -37,11 +38,6 @@ FIRST, SECOND = "sample-d4d4fb5bd", "sample-56dfb978d4"
 
 def with_strategy(manifest: str, strategy: str) -> str:
     return manifest.replace("  selector:", f"  updateStrategy:{strategy}\n  selector:", 1)
-
-
-def table(text: str) -> list[list[str]]:
-    """Return the rows of a printed table, whose columns are two or more blanks apart."""
-    return [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
 
 
 @pytest.fixture

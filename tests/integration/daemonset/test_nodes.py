@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from flotilla_dev.cluster import kwok
-from tests.support.audit import Write, on
+from tests.support.audit import Write, on, said
 from tests.support.churn import POOL, churning
 from tests.support.daemons import (
     IN_PLACE,
@@ -138,11 +138,6 @@ def test_what_it_costs(space: Workspace, own: Own):
 def mine(space: Workspace, own: Own) -> list[Write]:
     """Return Flotilla's writes in the namespace since the last call."""
     return [write for write in own.audit.ours() if write.object_ref.namespace == space.name]
-
-
-def said(writes: list[Write]) -> str:
-    """Count the writes by verb and resource, for messages of failures."""
-    return str(Counter(write.what for write in writes))
 
 
 @pytest.mark.asyncio(loop_scope="module")

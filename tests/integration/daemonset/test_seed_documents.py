@@ -6,7 +6,7 @@ Its cluster has the nodes node1 and node2; a node of this cluster replaces them.
 import re
 
 from tests.support.daemons import by_node, node_of
-from tests.support.workspace import Workspace, identity, image, restarts
+from tests.support.workspace import Workspace, identity, image, restarts, table
 from tests.testkit.documents import Json
 from tests.testkit.manifests import article
 
@@ -36,11 +36,6 @@ def started(space: Workspace, manifest: str) -> dict[str, Json]:
     nodes = len(space.cluster.read("nodes")["items"])
     settled(space, nodes, nodes)
     return by_node(space)
-
-
-def table(text: str) -> list[list[str]]:
-    """Return the rows of a printed table."""
-    return [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
 
 
 def readiness_gates(space: Workspace) -> list[str]:

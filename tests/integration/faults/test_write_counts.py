@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.support.audit import AuditLog, Write, on
+from tests.support.audit import AuditLog, Write, on, said
 from tests.support.cluster import control_plane
 from tests.support.fleet import Fleet, fleet
 from tests.support.scene import NEW, OLD, Scene, cloneset, scene
@@ -34,11 +34,6 @@ async def flotilla(tmp_path_factory: pytest.TempPathFactory, audit: AuditLog) ->
 async def place(flotilla: Fleet) -> AsyncIterator[Scene]:
     async with scene(flotilla) as made:
         yield made
-
-
-def said(writes: list[Write]) -> str:
-    """Count the writes by verb and resource, for messages of failures."""
-    return str(Counter(write.what for write in writes))
 
 
 def per_pod(writes: list[Write]) -> Counter[str]:

@@ -10,7 +10,7 @@ import re
 import pytest
 
 from tests.support.stateful import first_seen, ordinals, serving
-from tests.support.workspace import Workspace, available, identity, image, is_ready, restarts, revision_of, state
+from tests.support.workspace import Workspace, available, identity, image, is_ready, restarts, revision_of, state, table
 from tests.testkit.documents import Json
 from tests.testkit.manifests import article
 
@@ -64,11 +64,6 @@ def with_spec(manifest: str, part: str) -> str:
 def with_strategy(manifest: str, part: str) -> str:
     """Return the manifest with a part of rollingUpdate."""
     return manifest.replace("    rollingUpdate:\n", "    rollingUpdate:\n" + part.strip("\n") + "\n", 1)
-
-
-def table(text: str) -> list[list[str]]:
-    """Return the rows of a printed table."""
-    return [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
 
 
 def one_by_one(manifest: str) -> str:

@@ -17,8 +17,8 @@ from tests.simulation.exploration.daemon_script import NODES, POOL, AnyDaemonSte
 from tests.simulation.exploration.script import draw_members
 from tests.simulation.oracles.node_history import node_of
 from tests.simulation.perturbation.fault import Fault
-from tests.simulation.scenarios.broadcastjob import broadcastjob, changed, end_pod
-from tests.simulation.scenarios.manifests import relabelled
+from tests.simulation.scenarios.broadcastjob import broadcastjob, end_pod
+from tests.simulation.scenarios.manifests import relabelled, spec
 from tests.simulation.scenarios.node_steps import AddNode
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Create, LoseNode, RemovePod, ReturnNodes, Stage, Step
@@ -54,7 +54,7 @@ class BroadcastScript(msgspec.Struct, frozen=True, kw_only=True, tag_field="abou
     def scenario(self) -> Scenario:
         """Return the script as a scenario that ends in calm."""
         pools = [relabelled(node, **POOL) for node in NODES]
-        calm = changed(paused=False, parallelism=len(NODES), failurePolicy={"type": "Continue"})
+        calm = spec(paused=False, parallelism=len(NODES), failurePolicy={"type": "Continue"})
         return Scenario(
             name=f"seed:{self.seed}",
             kind=BROADCAST_JOB.kind,
@@ -92,9 +92,9 @@ ACTIONS: Sequence[Callable[[random.Random], Step]] = (
     lambda rng: end_pod(rng.choice(NODES), 3),
     lambda rng: RemovePod(node=rng.choice(NODES)),
     lambda rng: RemovePod(node=rng.choice(NODES)),
-    lambda rng: changed(paused=rng.random() < 0.5),
-    lambda rng: changed(parallelism=rng.choice((0, 1, 3, "30%"))),
-    lambda rng: changed(failurePolicy={"type": rng.choice(("Continue", "Pause"))}),
+    lambda rng: spec(paused=rng.random() < 0.5),
+    lambda rng: spec(parallelism=rng.choice((0, 1, 3, "30%"))),
+    lambda rng: spec(failurePolicy={"type": rng.choice(("Continue", "Pause"))}),
     lambda rng: LoseNode(node=rng.choice(NODES)),
     lambda _: ReturnNodes(nodes=NODES),
 )

@@ -13,7 +13,6 @@ from tests.simulation.scenarios.cron_manifests import (
     Until,
     WaitRun,
     broadcasts,
-    changed,
     cron,
     ended,
     given,
@@ -23,6 +22,7 @@ from tests.simulation.scenarios.cron_manifests import (
     run_of,
     scheduled,
 )
+from tests.simulation.scenarios.manifests import spec
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Create, Downtime, Remove, WaitGone
 from tests.testkit.documents import typed
 
@@ -108,7 +108,7 @@ SCENARIOS = (
     scheduled(
         name="scheduled-otherwise-than-before",
         given=given(cron(jobs(), schedule="0 0 1 1 *"), at="2:10"),
-        when=(changed(schedule="* * * * *"), WaitRun(at="2:00"), PAUSED),
+        when=(spec(schedule="* * * * *"), WaitRun(at="2:00"), PAUSED),
         then=Ran(runs={"2:00": SUCCESS}, last="2:00"),
     ),
     scheduled(

@@ -22,7 +22,7 @@ from tests.simulation.scenarios.current_state import owner_name
 from tests.simulation.scenarios.manifests import template
 from tests.simulation.scenarios.node_steps import WaitStatus
 from tests.simulation.scenarios.scenario import Scenario
-from tests.simulation.scenarios.steps import NAMESPACE_NAME, Change, ChangePod, Create, Remove, Stage, Step, until
+from tests.simulation.scenarios.steps import NAMESPACE_NAME, ChangePod, Create, Remove, Stage, Step, until
 
 EVERY = 48
 """The ordinary sweep tries each so-many-th fault: the machinery is that of CloneSets."""
@@ -63,11 +63,6 @@ def end_pod(node: str, code: int = 0) -> ChangePod:
 def end_pods(*nodes: str) -> tuple[ChangePod, ...]:
     """Let the pods on these nodes succeed."""
     return tuple(map(end_pod, nodes))
-
-
-def changed(**spec: object) -> Change:
-    """Members of the job's spec."""
-    return Change(patch={"spec": spec})
 
 
 def told(**least: int) -> Step:

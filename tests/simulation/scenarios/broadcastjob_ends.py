@@ -7,14 +7,13 @@ from tests.simulation.scenarios.broadcastjob import (
     WaitRunning,
     broadcasting,
     broadcastjob,
-    changed,
     created,
     end_pod,
     end_pods,
     on,
     told,
 )
-from tests.simulation.scenarios.manifests import tainted
+from tests.simulation.scenarios.manifests import spec, tainted
 from tests.simulation.scenarios.node_steps import AddNode
 from tests.simulation.scenarios.steps import Create, Remove, RemovePod, Sleep, WaitGone
 
@@ -32,8 +31,8 @@ SCENARIOS = (
         name="broadcast-a-few-at-a-time",
         given=(AddNode(name="node-4"), AddNode(name="node-5")),
         when=(
-            *(Create(document=broadcastjob(parallelism=1)), told(succeeded=1), changed(parallelism="40%")),
-            *(told(succeeded=3), changed(parallelism=1), told(succeeded=5)),
+            *(Create(document=broadcastjob(parallelism=1)), told(succeeded=1), spec(parallelism="40%")),
+            *(told(succeeded=3), spec(parallelism=1), told(succeeded=5)),
         ),
         then=on(succeeded="12345"),
     ),
@@ -66,8 +65,8 @@ SCENARIOS = (
         name="broadcast-paused-by-the-user",
         given=(Create(document=broadcastjob(exits=LASTING, paused=True)), told(desired=3)),
         when=(
-            *(changed(paused=False), told(active=3), changed(paused=True), RemovePod(node="node-1"), Sleep(seconds=1)),
-            *(*end_pods("node-2", "node-3"), told(succeeded=2), changed(paused=False)),
+            *(spec(paused=False), told(active=3), spec(paused=True), RemovePod(node="node-1"), Sleep(seconds=1)),
+            *(*end_pods("node-2", "node-3"), told(succeeded=2), spec(paused=False)),
             *(WaitRunning(pods=1), end_pod("node-1")),
         ),
         then=on(succeeded="123"),

@@ -19,11 +19,11 @@ from tests.simulation.cluster.kubelet import EXITS_ANNOTATION
 from tests.simulation.loop import EPOCH
 from tests.simulation.oracles.crons import end_of
 from tests.simulation.scenarios.broadcastjob import EVERY, job_template
+from tests.simulation.scenarios.manifests import spec
 from tests.simulation.scenarios.pull_manifests import ONE
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.steps import (
     NAMESPACE_NAME,
-    Change,
     ChangePod,
     Create,
     Remove,
@@ -112,12 +112,7 @@ def removed(at: str) -> Remove:
     return Remove(name=run_of(at), kind=JOB.kind)
 
 
-def changed(**spec: object) -> Change:
-    """Members of the spec."""
-    return Change(patch={"spec": spec})
-
-
-PAUSED, RESUMED = changed(paused=True), changed(paused=False)
+PAUSED, RESUMED = spec(paused=True), spec(paused=False)
 
 
 class Ran(Frozen):

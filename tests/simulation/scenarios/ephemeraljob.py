@@ -14,7 +14,7 @@ from flotilla_common.api.kinds.ephemeraljob.types import EPHEMERAL_JOB
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.plan import Frozen, Json
 from tests.simulation.oracles.ephemerals import Ephemerals
-from tests.simulation.scenarios.manifests import container
+from tests.simulation.scenarios.manifests import container, spec
 from tests.simulation.scenarios.node_steps import WaitStatus
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.steps import (
@@ -136,11 +136,6 @@ def told(**least: int) -> Step:
     return WaitStatus(name="web", kind=EPHEMERAL_JOB.kind, least=least)
 
 
-def changed(**spec: object) -> Change:
-    """Members of the job's spec."""
-    return Change(patch={"spec": spec})
-
-
 def moved(name: str, app: str) -> Change:
     """Change the label of a pod."""
     return Change(patch={"metadata": {"labels": {"app": app}}}, name=name, kind="Pod")
@@ -165,7 +160,7 @@ SCENARIOS = (
     injecting(
         name="injected-as-many-as-are-wanted",
         given=(*pods(*THREE), Create(document=ephemeraljob("dbg", "net", replicas=2, parallelism=0))),
-        when=(changed(parallelism=2), told(succeeded=2)),
+        when=(spec(parallelism=2), told(succeeded=2)),
         then=Injected(
             pods={"a": {"dbg": "ended 0", "net": "ended 0"}, "b": {"dbg": "ended 0", "net": "ended 0"}, "c": {}},
             status=counted("Succeeded", 2, succeeded=2),
@@ -234,8 +229,8 @@ SCENARIOS = (
         name="injected-after-a-pause",
         given=(*pods(*TWO), Create(document=ephemeraljob(replicas=3, paused=True))),
         when=(
-            *(changed(paused=False), told(succeeded=2), changed(paused=True), Create(document=pod("c"))),
-            *(Sleep(seconds=1), changed(paused=False), told(succeeded=3)),
+            *(spec(paused=False), told(succeeded=2), spec(paused=True), Create(document=pod("c"))),
+            *(Sleep(seconds=1), spec(paused=False), told(succeeded=3)),
         ),
         then=Injected(pods=every(*THREE), status=counted("Succeeded", 3, succeeded=3), reason="JobSucceeded"),
     ),
