@@ -1,4 +1,4 @@
-"""Collects the results of one pass by namespace, and makes the status and the reasons of them.
+"""Collects the results of one pass by namespace, and derives status and reasons from them.
 
 See resourcedistribution.md §6. The status has copy counts and six conditions.
 """
