@@ -58,53 +58,55 @@ class View(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     largest: Sequence[Large]
 
 
-def view(look: BusSnapshot, services: Iterable[str]) -> View:
+def view(snapshot: BusSnapshot, services: Iterable[str]) -> View:
     """Return the display. `services`: those that must be present."""
-    rows = [_row(look, stream) for stream in look.streams]
-    behind = sorted((one for one in look.consumers if one.pending or one.unacknowledged), key=lambda one: -one.pending)
+    rows = [_row(snapshot, stream) for stream in snapshot.streams]
+    behind = sorted(
+        (one for one in snapshot.consumers if one.pending or one.unacknowledged), key=lambda one: -one.pending
+    )
     return View(
-        at=look.now,
-        seconds=round(look.seconds, 1),
+        at=snapshot.now,
+        seconds=round(snapshot.seconds, 1),
         findings=[
-            *_silent(look.beats, services),
+            *_silent(snapshot.beats, services),
             *_stale(rows),
             *_late(behind),
-            *_full(look.streams, look.now),
-            *_waiting(look.beats),
+            *_full(snapshot.streams, snapshot.now),
+            *_waiting(snapshot.beats),
         ],
         streams=rows,
         behind=behind,
-        replicas=look.beats,
-        busiest=look.busiest,
-        largest=look.largest,
+        replicas=snapshot.beats,
+        busiest=snapshot.busiest,
+        largest=snapshot.largest,
     )
 
 
-def _row(look: BusSnapshot, stream: Stream) -> Row:
-    before: Mapping[str, int] = {one.name: one.last_sequence for one in look.before}
-    readers = [one for one in look.consumers if one.stream == stream.name]
-    marked = look.markers.get(stream.name)
+def _row(snapshot: BusSnapshot, stream: Stream) -> Row:
+    before: Mapping[str, int] = {one.name: one.last_sequence for one in snapshot.before}
+    readers = [one for one in snapshot.consumers if one.stream == stream.name]
+    marked = snapshot.markers.get(stream.name)
     row = Row(
         name=stream.name,
         messages=stream.messages,
         bytes=stream.bytes,
         max_bytes=stream.max_bytes,
-        last_seconds=(look.now - stream.last_at).total_seconds() if stream.last_at else None,
-        message_rate=(stream.last_sequence - before.get(stream.name, stream.last_sequence)) / look.seconds,
-        byte_rate=look.stream_bytes.get(stream.name, 0) / look.seconds,
+        last_seconds=(snapshot.now - stream.last_at).total_seconds() if stream.last_at else None,
+        message_rate=(stream.last_sequence - before.get(stream.name, stream.last_sequence)) / snapshot.seconds,
+        byte_rate=snapshot.stream_bytes.get(stream.name, 0) / snapshot.seconds,
         readers=len(readers),
         pending=max((one.pending for one in readers), default=0),
     )
-    return _marked(row, marked, look) if marked else row
+    return _marked(row, marked, snapshot) if marked else row
 
 
-def _marked(row: Row, marked: Marked, look: BusSnapshot) -> Row:
-    publishers = [beat.name for beat in look.beats if marked.resource in beat.resources]
+def _marked(row: Row, marked: Marked, snapshot: BusSnapshot) -> Row:
+    publishers = [beat.name for beat in snapshot.beats if marked.resource in beat.resources]
     return msgspec.structs.replace(
         row,
         state=marked.marker.state,
         epoch=marked.marker.epoch,
-        marker_seconds=max((look.now - marked.at).total_seconds(), 0),
+        marker_seconds=max((snapshot.now - marked.at).total_seconds(), 0),
         publisher=", ".join(publishers),
     )
 
