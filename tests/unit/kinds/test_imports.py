@@ -29,9 +29,10 @@ def test_the_webhook_loads_the_admission_of_all_kinds() -> None:
     command = [sys.executable, "-c", program, "flotilla_webhook.app"]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for module in (
-        "cloneset.admission",
+        "cloneset.api",
         "nodeimage.api",
-        "daemonset.crd",
+        "sidecarset.admission",
+        "uniteddeployment.crd",
         "sidecarset.conflicts",
         "cloneset.validation",
     ):
