@@ -12,9 +12,9 @@ from flotilla_common.api.kinds.workloadspread.book import AHEAD
 from flotilla_common.api.kinds.workloadspread.types import PLACE, WORKLOAD_SPREAD
 from flotilla_common.bus.interface import Message
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.request_rate import IDLE_SECONDS, MANY
 from flotilla_webhook.spreading.places import AWAITED_SECONDS
 from flotilla_webhook.spreading.places_ahead import AHEAD_SECONDS, FRESH_SECONDS
+from flotilla_webhook.taking_ahead import IDLE_SECONDS, MANY
 from tests.support.fake_bus import FakeBus
 from tests.testkit.documents import Json
 from tests.unit.webhook.spread_world import NAMESPACE, World, mark, pod, spread, subset

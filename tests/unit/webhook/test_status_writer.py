@@ -17,8 +17,8 @@ from flotilla_common.bus.interface import BusError
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_webhook.cache import Cache
-from flotilla_webhook.request_rate import IDLE_SECONDS
 from flotilla_webhook.status_writer import WRITE_TIMEOUT_SECONDS
+from flotilla_webhook.taking_ahead import IDLE_SECONDS
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 from tests.testkit.apiserver import FakeApi

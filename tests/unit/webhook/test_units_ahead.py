@@ -25,8 +25,8 @@ from flotilla_policy.podunavailablebudget.snapshot import BudgetSnapshot, Counte
 from flotilla_webhook.budgets.units import AWAITED_SECONDS
 from flotilla_webhook.budgets.units_ahead import RECOUNTED_SECONDS
 from flotilla_webhook.pods.admission import Check, CheckResult, PodChange
-from flotilla_webhook.request_rate import IDLE_SECONDS
 from flotilla_webhook.status_writer import WRITE_TIMEOUT_SECONDS
+from flotilla_webhook.taking_ahead import IDLE_SECONDS
 from tests.testkit.documents import Json, decoded
 from tests.unit.webhook.budget_world import NAMESPACE, World, budget, pod, with_image
 from tests.unit.webhook.test_budget_races import cluster_with, replicas

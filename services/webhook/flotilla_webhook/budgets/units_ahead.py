@@ -5,7 +5,6 @@ left. A request gets one of them at once, and the next write names its pod. Unit
 coming, or when the budget gets short, are returned. The units of a replica that dies are free again when they expire.
 """
 
-import asyncio
 from collections import deque
 from datetime import datetime
 from typing import NamedTuple
@@ -24,8 +23,8 @@ from flotilla_common.api.kinds.podunavailablebudget.types import (
 )
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.workload.budget import changes_of, give, give_back, is_any_fresh, most_ahead, take_ahead
-from flotilla_webhook.request_rate import RequestRate, TakenAhead
 from flotilla_webhook.status_writer import Gone, StatusSchema, StatusWriter
+from flotilla_webhook.taking_ahead import TakenAhead, TakingAhead
 
 
 class BudgetDraft:
@@ -94,41 +93,20 @@ class _Written(NamedTuple):
     given: int
 
 
-class UnitsAhead:
+class UnitsAhead(TakingAhead[PodUnavailableBudget, BudgetDraft]):
     """The units of a budget that this replica has taken ahead."""
 
     def __init__(self, writer: BudgetWriter, clock: Clock, entropy: Entropy, replica: str) -> None:
-        self._writer = writer
-        self._clock = clock
-        self._entropy = entropy
-        self._own = f"{AHEAD}{replica}/"  # prefix of the keys of this replica
-        self._rate = RequestRate(clock, MANY)
+        super().__init__(writer, clock, entropy, f"{AHEAD}{replica}/", MANY)
         self._held: deque[TakenAhead] = deque()  # the oldest first
         self._given: deque[_Given] = deque()  # the oldest first
-        self._task: asyncio.Task[None] | None = None
-        self._hurried: asyncio.Task[None] | None = None
-        self._is_writing = False
-        self._has_failed = False
         self._is_ending = False
         self._seen = float("-inf")  # when the status last had units ahead, of any replica
         self._count_seen = _count(BudgetStatus())  # the controller's count at that time
 
-    @property
-    def busy(self) -> bool:
-        """Report whether there is or may be something to write."""
-        return self._task is not None and not self._task.done()
-
-    def count_request(self) -> None:
-        """Count a request that needs a unit. If many come, units are taken ahead from now on."""
+    def count_request(self, about: str = "") -> None:
         self._observe(self._status())
-        self._rate.count_request()
-        if not self.busy and self._rate.rates():
-            self._task = asyncio.create_task(self._run())
-
-    def hurry(self) -> None:
-        """Add what is due to the write that a request is about to wait for."""
-        if self.busy and not self._is_writing:
-            self._hurried = asyncio.create_task(self._sync())
+        super().count_request(about)
 
     def give(self, pod: Pod, operation: str) -> bool:
         """Give a unit to the pod; return whether there was one."""
@@ -168,11 +146,8 @@ class UnitsAhead:
         return since <= 0 or (since <= RECOUNTED_SECONDS and not is_counted)
 
     async def close(self) -> None:
-        """Return all units. If that fails, they are free again when they expire."""
-        self._rate.stop()
         self._is_ending = True
-        if self._task is not None:
-            await self._task
+        await super().close()
 
     def _observe(self, status: BudgetStatus) -> None:
         """Record whether any replica holds units by this status."""

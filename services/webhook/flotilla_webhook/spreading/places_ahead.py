@@ -6,7 +6,6 @@ when pods stop coming are returned; those of a replica that dies are free again 
 appear.
 """
 
-import asyncio
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Set
@@ -20,9 +19,9 @@ from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.kinds.workloadspread.book import AHEAD, Book, stored, token_of, with_places
 from flotilla_common.api.kinds.workloadspread.types import UNLIMITED, WORKLOAD_SPREAD, SubsetStatus, WorkloadSpread
 from flotilla_common.clock import Clock, Entropy
-from flotilla_webhook.request_rate import RequestRate, TakenAhead
 from flotilla_webhook.spreading.peers import Grant
 from flotilla_webhook.status_writer import Gone, StatusSchema, StatusWriter
+from flotilla_webhook.taking_ahead import TakenAhead, TakingAhead
 
 Books = dict[str, list[SubsetStatus]]
 """Books by version."""
@@ -83,31 +82,17 @@ class _Written(NamedTuple):
     given: list[_Given]
 
 
-class PlacesAhead:
+class PlacesAhead(TakingAhead[WorkloadSpread, Books]):
     """The places that this replica has taken ahead."""
 
     def __init__(self, writer: BookWriter, clock: Clock, entropy: Entropy, replica: str) -> None:
-        self._writer = writer
-        self._clock = clock
-        self._entropy = entropy
-        self._own = f"{AHEAD}{replica}/"  # prefix of the keys of this replica
-        self._rate = RequestRate(clock)  # of pods by their versions
+        super().__init__(writer, clock, entropy, f"{AHEAD}{replica}/")  # the rate is by the version of a book
         self._held: dict[_Subset, deque[TakenAhead]] = {}  # the oldest first
         self._given: list[_Given] = []
         self._seen: Mapping[str, Book] = {}  # the books at the last check
         self._stored: Set[str] = frozenset()  # the keys of this replica in these books
         self._empty: set[tuple[str, str, str]] = set()  # versions, subsets, and replicas without a place to give
-        self._task: asyncio.Task[None] | None = None
-        self._hurried: asyncio.Task[None] | None = None
-        self._is_writing = False
         self._taking: Set[_Subset] = frozenset()  # the subsets of which the current write takes places
-        self._failed = False
-
-    def count_request(self, version: str) -> None:
-        """Count a pod. If many come, places are taken ahead from now on."""
-        self._rate.count_request(version)
-        if self._rate.rates() and (self._task is None or self._task.done()):
-            self._task = asyncio.create_task(self._run())
 
     def holds(self, version: str, subset: str) -> bool:
         """Report whether a place can be given to a pod at once."""
@@ -163,21 +148,10 @@ class PlacesAhead:
         own = any(key.startswith(self._own) and key not in given for key in self._fresh(entry))
         return own or bool(self.lenders(version, entry))
 
-    async def close(self) -> None:
-        """Return all places to the book."""
-        self._rate.stop()
-        if self._task is not None:
-            await self._task
-
-    def hurry(self) -> None:
-        """Add what is due to the write that a pod is about to wait for."""
-        if self._task is not None and not self._task.done() and not self._is_writing:
-            self._hurried = asyncio.create_task(self._sync())
-
     async def _run(self) -> None:
         """Take places ahead while many pods come, write down their pods, and return the rest."""
-        self._failed = False
-        while not self._failed and (self._rate.rates() or self._held or self._given or self._has_unclaimed()):
+        self._has_failed = False
+        while not self._has_failed and (self._rate.rates() or self._held or self._given or self._has_unclaimed()):
             await self._sync()
             await self._clock.sleep(TICK_SECONDS)
 
@@ -191,7 +165,7 @@ class PlacesAhead:
             await self._writer.write(self._write, self._settle)
         except (Gone, ApiError, Unreachable, ValueError) as failure:
             _log.info("cannot take places ahead", why=str(failure))
-            self._held, self._failed = {}, True
+            self._held, self._has_failed = {}, True
             if isinstance(failure, Gone):
                 self._given = []
         finally:
