@@ -36,6 +36,15 @@ from flotilla_webhook.server.reviews import Handler
 METADATA_PAGE = 10_000
 """Objects per page of metadata, which are smaller than objects."""
 
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_OURS = "template."
+
+_OF_ANOTHER_WEBHOOK = 'admission webhook "'
+"""Prefix of the apiserver's message when another webhook has refused, with any code."""
+
+MAX_DROPPED = 10
+"""Limit of unknown fields that are named. All warnings of a request share 4 KiB."""
+
 
 class _Named(Model):
     metadata: ObjectMeta = ObjectMeta()
@@ -111,16 +120,6 @@ async def _answer(kind: Kind, handler: KindHandler, refusal: Answer | None, tool
         return await handler(request, tools)
     except Refused as refused:
         return refused.answer
-
-
-_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-_OURS = "template."
-
-_OF_ANOTHER_WEBHOOK = 'admission webhook "'
-"""Prefix of the apiserver's message when another webhook has refused, with any code."""
-
-MAX_DROPPED = 10
-"""Limit of unknown fields that are named. All warnings of a request share 4 KiB."""
 
 
 class DryRunValidator:

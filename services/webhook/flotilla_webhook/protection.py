@@ -35,6 +35,19 @@ _ALLOW = f"a ClusterRole that allows it needs the label {COUNTED_LABEL}=true"
 _FINISHED = ("Succeeded", "Failed")
 _UNFINISHED = ",".join(f"status.phase!={phase}" for phase in _FINISHED)
 
+CASCADING_CRDS = "DeletionProtectionForCRDCascadingGate"
+"""The gate that protects CRDs while they have objects."""
+
+_PREFIX = "forbidden by ResourcesProtectionDeletion for "
+_ALWAYS = f"{_PREFIX}{DELETE_PROTECTION}=Always"
+_CASCADING = f"{_PREFIX}{DELETE_PROTECTION}=Cascading and "
+_CRD_VERSIONS = ("v1", "v1beta1")
+
+CascadingReason = Callable[[Json], Awaitable[str]]
+"""Returns why an object labelled Cascading must stay, or "" if nothing alive is below it."""
+
+_log = structlog.get_logger()
+
 
 class CountError(Exception):
     """The objects could not be counted."""
@@ -122,20 +135,6 @@ class LiveCounts:
         except (ApiError, Unreachable, msgspec.MsgspecError) as failure:
             raise CountError(str(failure)) from failure
         return 0
-
-
-CASCADING_CRDS = "DeletionProtectionForCRDCascadingGate"
-"""The gate that protects CRDs while they have objects."""
-
-_PREFIX = "forbidden by ResourcesProtectionDeletion for "
-_ALWAYS = f"{_PREFIX}{DELETE_PROTECTION}=Always"
-_CASCADING = f"{_PREFIX}{DELETE_PROTECTION}=Cascading and "
-_CRD_VERSIONS = ("v1", "v1beta1")
-
-CascadingReason = Callable[[Json], Awaitable[str]]
-"""Returns why an object labelled Cascading must stay, or "" if nothing alive is below it."""
-
-_log = structlog.get_logger()
 
 
 class Protection(msgspec.Struct, frozen=True):

@@ -40,6 +40,10 @@ _CODES = ("PodsUnavailable", "PodsMissing")
 
 _log = structlog.get_logger()
 
+COMPONENT = "pub-controller"
+
+PREVENTED = Event("PubPreventPodDeletion", "openkruise pub prevents pod deletion", warning=True)
+
 
 class _Reason(msgspec.Struct):
     code: str = ""
@@ -102,10 +106,6 @@ class BudgetHolders:
         except (msgspec.MsgspecError, RecursionError) as fault:
             _log.info("cannot read the record of a budget", namespace=namespace, name=name, why=str(fault))
             return _Record()
-
-
-COMPONENT = "pub-controller"
-PREVENTED = Event("PubPreventPodDeletion", "openkruise pub prevents pod deletion", warning=True)
 
 
 class BudgetRecords(msgspec.Struct, frozen=True):

@@ -26,26 +26,6 @@ from flotilla_common.workload.budget import changes_of, give, give_back, is_any_
 from flotilla_webhook.status_writer import Gone, StatusSchema, StatusWriter
 from flotilla_webhook.taking_ahead import TakenAhead, TakingAhead
 
-
-class BudgetDraft:
-    """The status after the requests of one write."""
-
-    def __init__(self, status: BudgetStatus) -> None:
-        self.status = status
-
-
-BudgetWriter = StatusWriter[PodUnavailableBudget, BudgetDraft]
-
-
-def _changes(budget: PodUnavailableBudget, draft: BudgetDraft) -> Json:
-    return changes_of(budget.status, draft.status)
-
-
-BUDGET_STATUS: StatusSchema[PodUnavailableBudget, BudgetDraft] = StatusSchema(
-    POD_UNAVAILABLE_BUDGET, PodUnavailableBudget, lambda budget: BudgetDraft(budget.status), _changes
-)
-
-
 MANY = 2
 """Number of requests within a second from which on units are taken ahead."""
 
@@ -74,6 +54,25 @@ FAILED_SECONDS = 1.0
 """Pause after a failed write."""
 
 _log = structlog.get_logger()
+
+
+class BudgetDraft:
+    """The status after the requests of one write."""
+
+    def __init__(self, status: BudgetStatus) -> None:
+        self.status = status
+
+
+BudgetWriter = StatusWriter[PodUnavailableBudget, BudgetDraft]
+
+
+def _changes(budget: PodUnavailableBudget, draft: BudgetDraft) -> Json:
+    return changes_of(budget.status, draft.status)
+
+
+BUDGET_STATUS: StatusSchema[PodUnavailableBudget, BudgetDraft] = StatusSchema(
+    POD_UNAVAILABLE_BUDGET, PodUnavailableBudget, lambda budget: BudgetDraft(budget.status), _changes
+)
 
 
 class _Given(NamedTuple):

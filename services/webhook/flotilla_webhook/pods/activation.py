@@ -35,6 +35,18 @@ An admitted object is seen within a second; the rest is for a slow apiserver.
 
 _EXPIRY_CHECK_SECONDS = 2.0
 
+TIMEOUT_SECONDS = 5.0
+"""Timeout of an admission. An apiserver applies a changed configuration within a tenth of a second."""
+
+PROBED_NAMESPACE = "default"
+"""Namespace of the dry run. It always exists, and the webhook's entry includes it."""
+
+_FIRST_PAUSE_SECONDS, _LAST_PAUSE_SECONDS = 0.02, 0.1
+_log = structlog.get_logger()
+
+RulesOf = Callable[[Json, str], Awaitable[Collection[PodRule]]]
+"""Returns the rules that an object requires, from the document and its namespace. Raises ValueError if unreadable."""
+
 
 class ActiveRules:
     """The rules of this replica."""
@@ -70,19 +82,6 @@ class ActiveRules:
             await self._clock.sleep(_EXPIRY_CHECK_SECONDS)
             if any(end <= self._clock.monotonic() for end in self._until.values()):
                 notify()
-
-
-TIMEOUT_SECONDS = 5.0
-"""Timeout of an admission. An apiserver applies a changed configuration within a tenth of a second."""
-
-PROBED_NAMESPACE = "default"
-"""Namespace of the dry run. It always exists, and the webhook's entry includes it."""
-
-_FIRST_PAUSE_SECONDS, _LAST_PAUSE_SECONDS = 0.02, 0.1
-_log = structlog.get_logger()
-
-RulesOf = Callable[[Json, str], Awaitable[Collection[PodRule]]]
-"""Returns the rules that an object requires, from the document and its namespace. Raises ValueError if unreadable."""
 
 
 class Activation(msgspec.Struct, frozen=True, kw_only=True):

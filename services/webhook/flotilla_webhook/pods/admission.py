@@ -21,6 +21,10 @@ from flotilla_common.kube.interface import Api
 from flotilla_webhook.pods.activation import RULE_IN_USE, ActiveRules, is_about_probe
 from flotilla_webhook.server.reviews import Handler
 
+DELETE, EVICT, UPDATE = "DELETE", "EVICT", "UPDATE"
+
+_log = structlog.get_logger()
+
 
 class AdmissionStep(msgspec.Struct, frozen=True):
     """One step of the chain."""
@@ -65,11 +69,6 @@ class PodAdmission:
         except (ApiError, Unreachable, ValueError) as fault:
             return error(500, str(fault))
         return patched(operations(request.object, pod))
-
-
-DELETE, EVICT, UPDATE = "DELETE", "EVICT", "UPDATE"
-
-_log = structlog.get_logger()
 
 
 class PodChange(msgspec.Struct, frozen=True):

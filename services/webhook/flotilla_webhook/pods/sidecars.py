@@ -34,6 +34,8 @@ UNSEEN_SECONDS = 3.0
 
 _log = structlog.get_logger()
 
+_PERCENT = re.compile(r"([0-9]+)%")
+
 
 class StoredSidecarSet(msgspec.Struct, frozen=True):
     """A stored SidecarSet."""
@@ -185,9 +187,6 @@ def _hub(document: Json) -> Json:
     if document.get("apiVersion") == SIDECAR_SET.api_version:
         return document
     return convert(document, SIDECAR_SET.api_version)
-
-
-_PERCENT = re.compile(r"([0-9]+)%")
 
 
 class RevisionLookup:

@@ -44,6 +44,27 @@ CALLER = "caller"
 It is missing where client certificates are not requested.
 """
 
+_UNKNOWN_CALLER = Response("only the apiserver is served, with its client certificate", 403, media_type="text/plain")
+
+Converter = Callable[[bytes], bytes]
+
+_log = structlog.get_logger()
+
+MAX_BODY = 7 << 20
+"""Size limit of a body in bytes: an update has the object twice, and etcd holds at most 1.5 MiB of it."""
+
+MAX_BODIES = 64 << 20
+"""Size limit of all bodies together: nine of the largest, or thousands of the usual ones of some ten KiB.
+
+Decoded, they take a few times as much.
+"""
+
+LARGE = 1 << 18
+"""Size in bytes from which bodies are processed one at a time: decoded, one may take a hundred MiB."""
+
+_AGAIN_SECONDS = "1"
+_CLIENT_CLOSED_REQUEST = 499
+
 
 def common_names(certificate: Mapping[str, Any] | None) -> frozenset[str]:
     """Return the common names of a certificate in Python's form, {""} if it has none; none without a certificate."""
@@ -90,28 +111,6 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._limit is not None:
             self._limit.cancel()
             self._limit = None
-
-
-_UNKNOWN_CALLER = Response("only the apiserver is served, with its client certificate", 403, media_type="text/plain")
-
-Converter = Callable[[bytes], bytes]
-_log = structlog.get_logger()
-
-
-MAX_BODY = 7 << 20
-"""Size limit of a body in bytes: an update has the object twice, and etcd holds at most 1.5 MiB of it."""
-
-MAX_BODIES = 64 << 20
-"""Size limit of all bodies together: nine of the largest, or thousands of the usual ones of some ten KiB.
-
-Decoded, they take a few times as much.
-"""
-
-LARGE = 1 << 18
-"""Size in bytes from which bodies are processed one at a time: decoded, one may take a hundred MiB."""
-
-_AGAIN_SECONDS = "1"
-_CLIENT_CLOSED_REQUEST = 499
 
 
 class BodyReader:

@@ -36,6 +36,8 @@ _FIRST_DELAY, _LAST_DELAY = 0.25, 60.0
 
 _log = structlog.get_logger()
 
+_RETRY_SECONDS = 2.0
+
 
 class CertificateRotator(msgspec.Struct, kw_only=True):
     """The pass over certificate and registration, and its loop."""
@@ -140,9 +142,6 @@ class CertificateRotator(msgspec.Struct, kw_only=True):
         finally:
             timer.cancel()
             woken.cancel()
-
-
-_RETRY_SECONDS = 2.0
 
 
 class ChangeNotifier(msgspec.Struct, frozen=True):

@@ -24,6 +24,12 @@ _GRACE_SECONDS = 5  # an admission call in progress at the stop gets its answer;
 # a connection that we are just closing, and a POST is not sent again.
 _IDLE_SECONDS = 120
 
+_CLOSE_HINT_SECONDS, _DRAIN_SECONDS = 1.0, 1.0
+"""Seconds for which a stopping server continues: first as before, then without new connections.
+
+In the first phase the endpoint is removed from the Service. Each answer asks the client to use another connection.
+"""
+
 
 class Certificate:
     """The server's TLS context."""
@@ -57,13 +63,6 @@ class Certificate:
     def use(self, directory: Path) -> None:
         """Serve tls.crt and tls.key of the directory from now on. Raises OSError (ssl.SSLError) on a mismatch."""
         self.context.load_cert_chain(directory / "tls.crt", directory / "tls.key")
-
-
-_CLOSE_HINT_SECONDS, _DRAIN_SECONDS = 1.0, 1.0
-"""Seconds for which a stopping server continues: first as before, then without new connections.
-
-In the first phase the endpoint is removed from the Service. Each answer asks the client to use another connection.
-"""
 
 
 class _Server(uvicorn.Server):

@@ -28,21 +28,6 @@ Books = dict[str, list[SubsetStatus]]
 
 BookWriter = StatusWriter[WorkloadSpread, Books]
 
-
-def _draft(spread: WorkloadSpread) -> Books:
-    return {version: list(book) for version, book in spread.status.versioned_subset_statuses.items()}
-
-
-def _changes(spread: WorkloadSpread, books: Books) -> Json:
-    before = spread.status.versioned_subset_statuses
-    changed = {version: book for version, book in books.items() if book != before.get(version)}
-    written = {version: [stored(entry) for entry in book] for version, book in changed.items()}
-    return {"versionedSubsetStatuses": written} if written else {}
-
-
-BOOKS_STATUS: StatusSchema[WorkloadSpread, Books] = StatusSchema(WORKLOAD_SPREAD, WorkloadSpread, _draft, _changes)
-
-
 AHEAD_SECONDS = 0.5
 """Seconds for which the places of a replica should last at the current rate.
 
@@ -65,6 +50,20 @@ _Subset = tuple[str, str]
 """The version of a book, and the name of one of its subsets."""
 
 _log = structlog.get_logger()
+
+
+def _draft(spread: WorkloadSpread) -> Books:
+    return {version: list(book) for version, book in spread.status.versioned_subset_statuses.items()}
+
+
+def _changes(spread: WorkloadSpread, books: Books) -> Json:
+    before = spread.status.versioned_subset_statuses
+    changed = {version: book for version, book in books.items() if book != before.get(version)}
+    written = {version: [stored(entry) for entry in book] for version, book in changed.items()}
+    return {"versionedSubsetStatuses": written} if written else {}
+
+
+BOOKS_STATUS: StatusSchema[WorkloadSpread, Books] = StatusSchema(WORKLOAD_SPREAD, WorkloadSpread, _draft, _changes)
 
 
 class _Given(NamedTuple):
