@@ -11,7 +11,7 @@ from flotilla_cli.local import bound_command
 ORDINARY = "20"
 """The step of an ordinary sweep: it injects each twentieth fault.
 
-With all kinds the whole sweep takes half an hour on a slow machine, of the hour that all tests may take.
+With all kinds this takes some seven minutes of a core.
 """
 
 ROOT = Path(__file__).parents[2]

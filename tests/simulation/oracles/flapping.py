@@ -23,6 +23,7 @@ class Flapping:
 
     def __init__(self) -> None:
         self._written: set[tuple[str, str, str, bytes]] = set()
+        self._own = {kind.resource for kind in catalogue.KINDS}
 
     def __call__(self, view: View, commit: Commit) -> Iterator[str]:
         del view
@@ -32,7 +33,7 @@ class Flapping:
         if not ours(version.writer):
             self._written.clear()
             return
-        change = _change(version)
+        change = _change(version, statuses=version.resource not in self._own)
         if not change:
             return
         write = (*version.key, _encode([version.verb, change]))
@@ -41,10 +42,10 @@ class Flapping:
         self._written.add(write)
 
 
-def _change(version: Version) -> Mapping[str, object]:
-    """Return the new values of the write, by member."""
+def _change(version: Version, *, statuses: bool) -> Mapping[str, object]:
+    """Return the new values of the write, by member; of the status only with `statuses`."""
     before, after = _content(version.before), _content(version.after)
-    if version.resource in {kind.resource for kind in catalogue.KINDS}:
+    if not statuses:
         before, after = ({**content, "status": None} for content in (before, after))
     return {
         member: after.get(member) for member in before.keys() | after.keys() if before.get(member) != after.get(member)

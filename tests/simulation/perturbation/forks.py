@@ -11,6 +11,7 @@ import signal
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 
 import msgspec
 
@@ -59,9 +60,7 @@ def branch(scenario: Scenario, setting: Setting, choose: Choice) -> list[Report]
                 return
             stems.append(stem)
             injector.stem = stem
-        outcome = await run.play()
-        unhandled = ["".join(traceback.format_exception(error)) for error in world.loop.unhandled]
-        forks.report(msgspec.structs.replace(outcome, problems=(*outcome.problems, *unhandled)), run.points)
+        await _play(run, world, forks)
 
     try:
         in_world(scenario, injector, body, setting)
@@ -72,6 +71,38 @@ def branch(scenario: Scenario, setting: Setting, choose: Choice) -> list[Report]
     lost = Outcome(problems=("the stem did not reach the point",))
     forks.reports += [Report(lost, fault) for stem in stems for fault in stem.left]
     return forks.reports
+
+
+def variants(scenario: Scenario, contexts: Sequence[Callable[[], AbstractContextManager[None]]]) -> list[Outcome]:
+    """Prepare the scenario once, and play it from there without a fault once in each context.
+
+    If the first run fails, it is the only one.
+    """
+    injector, forks = FaultInjector(), Forks()
+
+    async def body(world: World) -> None:
+        run = Run(scenario, injector, world)
+        await run.prepare()
+        for context in contexts:
+            if forks.child(world.loop, None):
+                with context():
+                    await _play(run, world, forks)
+            if forks.reports[0].outcome.problems:
+                return
+
+    try:
+        in_world(scenario, injector, body, Setting())
+    except BaseException:
+        forks.report(Outcome(problems=(traceback.format_exc(),)))
+        raise
+    return [report.outcome for report in forks.reports]
+
+
+async def _play(run: Run, world: World, forks: "Forks") -> None:
+    """Play the run to its end; a child reports the outcome, and ends."""
+    outcome = await run.play()
+    unhandled = ["".join(traceback.format_exception(error)) for error in world.loop.unhandled]
+    forks.report(msgspec.structs.replace(outcome, problems=(*outcome.problems, *unhandled)), run.points)
 
 
 class SharedRun:

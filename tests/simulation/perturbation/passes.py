@@ -8,7 +8,8 @@ number of writes on the way may differ.
 
 import multiprocessing
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from unittest.mock import patch
 
 import msgspec
@@ -26,7 +27,8 @@ from tests.simulation.history import History
 from tests.simulation.oracles.outcome import Outcome, differences
 from tests.simulation.perturbation.catalogue import Setting
 from tests.simulation.perturbation.fault_injector import FaultInjector
-from tests.simulation.perturbation.play import Run, in_world, run
+from tests.simulation.perturbation.forks import variants
+from tests.simulation.perturbation.play import Run, in_world, warm_up
 from tests.simulation.perturbation.sweep import REPLAY, cores
 from tests.simulation.scenarios import every_scenario
 from tests.simulation.scenarios.scenario import Scenario
@@ -110,12 +112,12 @@ def run_in_passes(scenario: Scenario, cut: Cut) -> tuple[Outcome, History]:
 def problems_of_cuts(scenario: str, cuts: Sequence[str] = ()) -> Mapping[str, list[str]]:
     """Return the problems of a scenario in such passes, or in all that matter to it, by their names."""
     played = msgspec.structs.replace(every_scenario()[scenario], exact=False)
-    reference, _, _ = run(played)
+    names = cuts or cuts_for(played)
+    reference, *outcomes = variants(played, [nullcontext, *(partial(cut_into, CUTS[name]) for name in names)])
     if reference.problems:
         return {"usual": list(reference.problems)}
     found: dict[str, list[str]] = {}
-    for name in cuts or cuts_for(played):
-        outcome, _ = run_in_passes(played, CUTS[name])
+    for name, outcome in zip(names, outcomes, strict=True):
         if problems := [*outcome.problems, *differences(reference, outcome, exact=False)]:
             found[name] = problems
     return found
@@ -124,6 +126,7 @@ def problems_of_cuts(scenario: str, cuts: Sequence[str] = ()) -> Mapping[str, li
 def check_passes(names: Sequence[str] = (), say: Callable[[str], None] = print) -> int:
     """Play the scenarios, or all, in passes of every sort, on all cores. Returns the number of failed runs."""
     work, failed = list(names or every_scenario()), 0
+    warm_up()
     with multiprocessing.get_context("fork").Pool(cores(), initializer=end_with_parent) as pool:
         for scenario, found in zip(work, pool.imap(problems_of_cuts, work), strict=True):
             failed += len(found)
