@@ -85,7 +85,7 @@ async def quiet(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealC
 async def running(quiet: RealCluster) -> AsyncIterator[Running]:
     """Run services on the cluster of the quiet files."""
     async with fleet(quiet, flags=FLAGS) as services:
-        with Recorder(quiet.program("kubectl"), quiet.kubeconfig, POD, CLONE_SET) as recorder:
+        with Recorder(quiet.rest, POD, CLONE_SET) as recorder:
             yield Running(quiet, services, recorder)
 
 
@@ -107,7 +107,7 @@ async def staffed(cluster: RealCluster, request: pytest.FixtureRequest) -> Async
     watched: tuple[Resource, ...] = getattr(request.module, "WATCHED", (POD, CLONE_SET))
     staff = (*SERVICES, "jobs", *getattr(request.module, "STAFF", ()))
     async with fleet(cluster, staff, flags) as services, agents(cluster, services) as on:
-        with Recorder(cluster.program("kubectl"), cluster.kubeconfig, *watched) as recorder:
+        with Recorder(cluster.rest, *watched) as recorder:
             await eventually(lambda: idle_agents(cluster) == NODES, 60)
             yield Staffed(cluster, services, recorder, on)
 

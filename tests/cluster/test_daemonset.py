@@ -28,7 +28,7 @@ __all__ = [
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def at_work(cluster: RealCluster) -> AsyncIterator[Running]:
     async with fleet(cluster, (*SERVICES, "daemonset")) as services:
-        with Recorder(cluster.program("kubectl"), cluster.kubeconfig, POD, DAEMON_SET) as recorder:
+        with Recorder(cluster.rest, POD, DAEMON_SET) as recorder:
             yield Running(cluster, services, recorder)
 
 

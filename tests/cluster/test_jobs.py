@@ -57,7 +57,7 @@ class Slow(NamedTuple):
 async def at_work(cluster: RealCluster) -> AsyncIterator[Running]:
     await cluster.registry.push("perl:latest", SHELL, {"/bin/perl": PERL})
     async with fleet(cluster, (*SERVICES, "sidecar", "jobs")) as services:
-        with Recorder(cluster.program("kubectl"), cluster.kubeconfig, *WATCHED) as recorder:
+        with Recorder(cluster.rest, *WATCHED) as recorder:
             yield Running(cluster, services, recorder)
 
 

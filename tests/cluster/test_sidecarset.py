@@ -27,7 +27,7 @@ async def at_work(cluster: RealCluster) -> AsyncIterator[Running]:
     for image in (V1, V2, V3, EMPTY):
         await cluster.registry.push(image, registry.SLEEPER, {"/version": image.encode()})
     async with fleet(cluster, (*SERVICES, "sidecar")) as services:
-        with Recorder(cluster.program("kubectl"), cluster.kubeconfig, POD) as recorder:
+        with Recorder(cluster.rest, POD) as recorder:
             yield Running(cluster, services, recorder)
 
 

@@ -23,7 +23,7 @@ NEW = "nginx:mainline"
 async def at_work(cluster: RealCluster) -> AsyncIterator[Running]:
     flags = ("--lease-duration=6", "--lease-retry-period=0.5")
     async with fleet(cluster, (*SERVICES, "statefulset"), flags) as services:
-        with Recorder(cluster.program("kubectl"), cluster.kubeconfig, POD, STATEFUL_SET) as recorder:
+        with Recorder(cluster.rest, POD, STATEFUL_SET) as recorder:
             yield Running(cluster, services, recorder)
 
 

@@ -37,7 +37,7 @@ async def at_work(cluster: RealCluster) -> AsyncIterator[Running]:
         cluster.kubectl("label", "node", node, f"zone={zone}")
     async with fleet(cluster, (*SERVICES, "topology")) as services:
         watched = (POD, UNITED_DEPLOYMENT, CLONE_SET, WORKLOAD_SPREAD, DEPLOYMENT)
-        with Recorder(cluster.program("kubectl"), cluster.kubeconfig, *watched) as recorder:
+        with Recorder(cluster.rest, *watched) as recorder:
             yield Running(cluster, services, recorder)
 
 

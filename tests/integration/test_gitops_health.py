@@ -180,10 +180,9 @@ def _resource(kind: str) -> Resource:
 @pytest.fixture
 def scene(request: pytest.FixtureRequest, shared: Fleet) -> Iterator[Scene]:
     name = new_namespace(shared.cluster, request.node.nodeid)
-    program, kubeconfig = shared.cluster.program("kubectl"), shared.cluster.kubeconfig
     with ExitStack() as stack:
         recorders = {
-            version: stack.enter_context(Recorder(program, kubeconfig, *_in(version), namespace=name))
+            version: stack.enter_context(Recorder(shared.cluster.rest, *_in(version), namespace=name))
             for version in VERSIONS
         }
         for recorder in recorders.values():

@@ -126,7 +126,7 @@ async def test_a_killed_container_writes_again(flotilla: Release, service: str) 
     lease has expired.
     """
     cluster = flotilla.cluster
-    with Recorder(cluster.program("kubectl"), Path(cluster.kubeconfig), POD, namespace="default") as seen:
+    with Recorder(cluster.rest, POD, namespace="default") as seen:
         await eventually(seen.begun)
         victim = Victim(cluster, seen, service, FAKE_NODES, nodes={"type": "kwok"})
         taken = await victim.seconds_from_kill_to_write(lambda: kill_holder(flotilla, service))

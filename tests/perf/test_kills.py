@@ -4,7 +4,6 @@ import os
 import signal
 import statistics
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -39,7 +38,7 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
             run.ports = run.ports[: len(SERVICES)]
             install(cluster, f"https://127.0.0.1:{run.webhook}")
             await eventually(run.ready, 90)
-            with Recorder(cluster.program("kubectl"), Path(cluster.kubeconfig), POD) as seen:
+            with Recorder(cluster.rest, POD) as seen:
                 await eventually(seen.begun)
                 yield Site(cluster, run, seen)
 

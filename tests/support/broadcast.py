@@ -3,7 +3,6 @@
 Fake nodes run pods and never end them: a test ends each pod itself, or has all of them succeed by an annotation.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 
 from tests.support.daemons import node_of
@@ -71,8 +70,9 @@ def is_active(pod: Json) -> bool:
 
 def end(space: Workspace, pods: Iterable[Json], phase: str = "Succeeded") -> None:
     """End these pods as their kubelet would; return once the watch has shown it."""
-    body, names = json.dumps({"status": {"phase": phase}}), [pod["metadata"]["name"] for pod in pods]
-    space.kubectl("patch", "pod", *names, "--subresource=status", "--type=merge", "-p", body)
+    names = [pod["metadata"]["name"] for pod in pods]
+    for name in names:
+        space.send_patch("pod", name, {"status": {"phase": phase}}, subresource="status")
     space.until(lambda: all(space.pod(name).get("status", {"phase": phase})["phase"] == phase for name in names))
 
 

@@ -12,6 +12,7 @@ import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from flotilla_dev.cluster.kwok import Kubelet
 from flotilla_dev.cluster.nats import NatsServer, start_nats
 from flotilla_dev.cluster.programs import CONTROL_PLANE
 from flotilla_dev.cluster.provision import search
+from tests.support.objects import Objects
+from tests.support.rest import MERGE, Rest
 from tests.testkit.documents import Json
 
 
@@ -52,19 +55,37 @@ async def eventually(check: Callable[[], bool], seconds: float = 60) -> None:
 
 
 class Kubectl(ABC):
-    """Requests with kubectl, as users make them."""
+    """Requests with kubectl, as users make them; those that are not the subject of a test need no process."""
+
+    @property
+    @abstractmethod
+    def stored(self) -> Objects:
+        """Return the stored objects, in the namespace of `kubectl`."""
 
     @abstractmethod
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
         """Run kubectl and return what it prints; raises AssertionError with its error output."""
 
     def read(self, *arguments: str) -> dict[str, Any]:
-        """Run `kubectl get … -o json`."""
-        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+        """Return what `kubectl get … -o json` prints."""
+        query = self.stored.query(arguments)
+        if query is None:
+            return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+        return self.stored.get(query)
 
     def create(self, *documents: Json | str) -> None:
-        """Run `kubectl create` of these manifests."""
-        self.kubectl("create", "-f", "-", stdin=_manifest(*documents))
+        """Create these manifests by the requests of `kubectl create`; texts by kubectl itself."""
+        for document in documents:
+            if isinstance(document, str):
+                self.kubectl("create", "-f", "-", stdin=document)
+            else:
+                items: list[Json] = document["items"] if document["kind"] == "List" else [document]
+                for item in items:
+                    self.stored.create(item)
+
+    def send_patch(self, word: str, name: str, body: object, *, kind: str = MERGE, subresource: str = "") -> Json:
+        """Patch an object by the request of `kubectl patch`. `kind`: a content type of `rest`."""
+        return self.stored.patch(word, name, body, kind=kind, subresource=subresource)
 
     def refused(self, *arguments: str, stdin: str = "") -> str:
         """Return kubectl's output for a request that must fail."""
@@ -108,6 +129,15 @@ class Cluster(Kubectl):
         if check and reply.returncode:
             raise AssertionError(f"kubectl {' '.join(arguments)}: {reply.stderr or reply.stdout}")
         return reply.stdout
+
+    @cached_property
+    def rest(self) -> Rest:
+        """Return a client with the credentials of the kubeconfig."""
+        return Rest(self.kubeconfig)
+
+    @cached_property
+    def stored(self) -> Objects:
+        return Objects(self.rest)
 
     def apply(self, document: Json | str) -> None:
         """Run `kubectl apply`."""

@@ -3,7 +3,6 @@
 Fake kubelets do not start ephemeral containers: a test sets their statuses.
 """
 
-import json
 from collections.abc import Iterable
 
 from flotilla_common.api.kinds.ephemeraljob.types import JOB_UID_ENV
@@ -90,8 +89,8 @@ def say(space: Workspace, pod: str, state: Json, name: str = NAME) -> None:
     others = [one for one in said if one["name"] != name]
     image = {"image": "busybox:1.36", "imageID": "busybox@sha256:1", "ready": False, "restartCount": 0}
     statuses = [*others, {"name": name, "state": state} | image]
-    body = json.dumps({"status": {"ephemeralContainerStatuses": statuses}})
-    space.kubectl("patch", "pod", pod, "--subresource=status", "--type=merge", "-p", body)
+    body = {"status": {"ephemeralContainerStatuses": statuses}}
+    space.send_patch("pod", pod, body, subresource="status")
 
 
 def runs(space: Workspace, *pods: str, name: str = NAME) -> None:

@@ -12,6 +12,7 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import POD
 from tests.support.cluster import Cluster
 from tests.support.recorder import Recorder
+from tests.support.rest import JSON_PATCH
 from tests.support.workspace import PATIENCE, Workspace, cloneset, condition, is_ready, new_namespace, terminating
 from tests.testkit.documents import Json
 
@@ -40,7 +41,7 @@ class Meshed(Workspace):
 
     def change(self, **spec: Any) -> None:
         """Change members of the SidecarSet's spec."""
-        self.kubectl("patch", "sidecarset", self.name, "--type=merge", "-p", json.dumps({"spec": spec}))
+        self.send_patch("sidecarset", self.name, {"spec": spec})
 
     def strategy(self, **members: Any) -> None:
         """Change how pods are updated."""
@@ -49,7 +50,7 @@ class Meshed(Workspace):
     def set_sidecar(self, image: str) -> None:
         """Give the first sidecar another image."""
         change = [{"op": "replace", "path": "/spec/containers/0/image", "value": image}]
-        self.kubectl("patch", "sidecarset", self.name, "--type=json", "-p", json.dumps(change))
+        self.send_patch("sidecarset", self.name, change, kind=JSON_PATCH)
 
     def started(self, replicas: int, **template: Any) -> dict[str, Json]:
         """Create pods, and wait until they are ready; return them by name."""
@@ -85,15 +86,14 @@ class Meshed(Workspace):
         """Return the messages of events with this reason about objects of a kind (of SidecarSets: in `default`)."""
         where = "default" if kind == "SidecarSet" else self.name
         selector = f"--field-selector=involvedObject.kind={kind},reason={reason}"
-        found = json.loads(self.cluster.kubectl("-n", where, "get", "events", selector, "-o", "json"))["items"]
+        found = self.cluster.read("events", "-n", where, selector)["items"]
         mine = [one for one in found if kind != "SidecarSet" or one["involvedObject"]["name"] == self.name]
         return [one["message"] for one in mine]
 
     def stored(self) -> dict[str, int]:
         """Return the SidecarSet's revisions and their numbers."""
         label = f"kruise.io/sidecarset-name={self.name}"
-        words = ("-n", "kruise-system", "get", "controllerrevisions", "-l", label, "-o", "json")
-        found = json.loads(self.cluster.kubectl(*words))["items"]
+        found = self.cluster.read("controllerrevisions", "-n", "kruise-system", "-l", label)["items"]
         return {one["metadata"]["name"]: one["revision"] for one in found}
 
     def latest(self) -> str:
@@ -105,7 +105,7 @@ class Meshed(Workspace):
 def meshed(cluster: Cluster, title: str) -> Generator[Meshed]:
     """Create a namespace for the test of this title. Its SidecarSets are deleted with it."""
     name = new_namespace(cluster, title)
-    with Recorder(cluster.program("kubectl"), cluster.kubeconfig, POD, CLONE_SET, namespace=name) as recorder:
+    with Recorder(cluster.rest, POD, CLONE_SET, namespace=name) as recorder:
         assert recorder.until(recorder.begun, PATIENCE), "no watch"
         try:
             yield Meshed(cluster, recorder, name)

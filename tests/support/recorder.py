@@ -7,12 +7,11 @@ pods can only be proven by watching all the time.
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from flotilla_common.api.resources import Resource
-from tests.support.reflector import Reflector
+from tests.support.reflector import Reflector, Source
 from tests.testkit.documents import Json
 
 Key = tuple[str, str, str]  # kind, namespace, name
@@ -35,16 +34,13 @@ def key(document: Json) -> Key:
 class Recorder:
     """Some resources in one namespace or in all; the newest state of every object, and all events."""
 
-    def __init__(self, kubectl: Path, kubeconfig: Path, *resources: Resource, namespace: str = "") -> None:
+    def __init__(self, source: Source, *resources: Resource, namespace: str = "") -> None:
         self.objects: dict[Key, Json] = {}
         self.events: list[Event] = []
         self._changed = threading.Condition()
         self._failures: list[str] = []
         self._unlisted = {resource.kind for resource in resources}
-        self._reflectors = [
-            Reflector([str(kubectl), "--kubeconfig", str(kubeconfig)], resource, self, namespace)
-            for resource in resources
-        ]
+        self._reflectors = [Reflector(source, resource, self, namespace) for resource in resources]
 
     def __enter__(self) -> Self:
         for reflector in self._reflectors:

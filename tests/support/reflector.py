@@ -1,16 +1,41 @@
-"""Lists one resource and then watches it through kubectl, for as long as a test runs.
+"""Lists one resource and then watches it, for as long as a test runs.
 
 An apiserver ends the watches of a kind whose CRD changes, some time after the change, and answers one that starts
 before it with 410. The reflector resumes from the last version that it saw, or lists again, as clients do.
 """
 
-import json
-import subprocess
+import http.client
 import threading
+from collections.abc import Iterator
 from typing import Protocol
 
+import msgspec
+
 from flotilla_common.api.resources import Resource
+from tests.support.rest import Refused
 from tests.testkit.documents import Json
+
+
+class Events(Protocol):
+    """The events of one watch."""
+
+    def __iter__(self) -> Iterator[Json]: ...
+
+    def stop(self) -> None:
+        """End the watch from another thread."""
+        ...
+
+
+class Source(Protocol):
+    """The apiserver, as `rest.Rest` reaches it."""
+
+    def send(self, method: str, path: str) -> Json:
+        """Return the response to one request."""
+        ...
+
+    def follow(self, path: str) -> Events:
+        """Return the events of a watch."""
+        ...
 
 
 class Sink(Protocol):
@@ -32,26 +57,26 @@ class Sink(Protocol):
 class Reflector:
     """The objects of one resource in one namespace, or in all."""
 
-    def __init__(self, kubectl: list[str], resource: Resource, sink: Sink, namespace: str = "") -> None:
-        self._get = [*kubectl, "get", "--raw"]
+    def __init__(self, source: Source, resource: Resource, sink: Sink, namespace: str = "") -> None:
+        self._source = source
         self._resource = resource
         self._path = resource.path(namespace)
         self._sink = sink
         self._thread = threading.Thread(target=self._run)
         self._lock = threading.Lock()
         self._stopped = False
-        self._watch: subprocess.Popen[str] | None = None
+        self._watch: Events | None = None
 
     def start(self) -> None:
         """List, and watch from then on."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and leave no process behind."""
+        """End, and leave no thread behind."""
         with self._lock:
             self._stopped = True
-            if self._watch:
-                self._watch.kill()
+            if self._watch is not None:
+                self._watch.stop()
         self._thread.join()
 
     def _run(self) -> None:
@@ -65,11 +90,7 @@ class Reflector:
 
     def _list(self) -> str:
         """List all objects; return their version."""
-        command = [*self._get, self._path]
-        reply = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        if reply.returncode:
-            raise ConnectionError(reply.stderr)
-        answer = json.loads(reply.stdout)
+        answer = self._source.send("GET", self._path)
         self._sink.listed(self._resource.kind, [self._typed(item) for item in answer["items"]])
         return answer["metadata"]["resourceVersion"]
 
@@ -80,18 +101,18 @@ class Reflector:
     def _follow(self, version: str) -> str:
         """Watch from a version until the watch ends; the last version, or "" when only a list helps."""
         query = f"?watch=1&allowWatchBookmarks=true&resourceVersion={version}"
-        command = [*self._get, self._path + query]
-        with self._lock:
-            if self._stopped:
-                return version
-            self._watch = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        with self._watch as watch:
-            for line in watch.stdout or ():
-                event = json.loads(line)
+        try:
+            watch = self._source.follow(self._path + query)
+            with self._lock:
+                self._watch = watch
+                if self._stopped:
+                    watch.stop()
+            for event in watch:
                 if event["type"] == "ERROR":
-                    watch.kill()
                     return ""
                 version = event["object"]["metadata"]["resourceVersion"]
                 if event["type"] != "BOOKMARK":
                     self._sink.happened(event["type"], event["object"])
-        return "" if watch.returncode else version
+        except (OSError, http.client.HTTPException, msgspec.DecodeError, Refused):
+            return ""  # if the apiserver is away, the list fails
+        return version

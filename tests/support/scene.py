@@ -1,7 +1,6 @@
 """A namespace with CloneSets on a running cluster, and an observer that checks everything that happens in it."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from itertools import count
@@ -9,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from tests.support.cluster import Cluster
 from tests.support.observer import Observer, Promise, observe, uids
+from tests.support.rest import JSON_PATCH
 
 OLD, NEW = "nginx:1", "nginx:2"
 _numbers = count()
@@ -57,6 +57,7 @@ class Scene(Generic[Running]):
         self.cluster = flotilla.cluster
         self.seen = seen
         self.namespace = seen.namespace
+        self._stored = self.cluster.stored.within(seen.namespace)
 
     async def kubectl(self, *arguments: str, stdin: str = "", check: bool = True, timeout: float = 60) -> str:
         """Run kubectl in the namespace without holding up the observer."""
@@ -64,23 +65,22 @@ class Scene(Generic[Running]):
         return await asyncio.to_thread(self.cluster.kubectl, *words, stdin=stdin, check=check, timeout=timeout)
 
     async def read(self, *arguments: str) -> dict[str, Any]:
-        """Run `kubectl get … -o json`."""
-        return json.loads(await self.kubectl("get", *arguments, "-o", "json"))
+        """Return what `kubectl get … -o json` prints."""
+        return await asyncio.to_thread(self.cluster.read, "-n", self.namespace, *arguments)
 
     async def create(self, *documents: dict[str, Any]) -> None:
         """Create objects."""
-        await self.kubectl(
-            "create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": documents})
-        )
+        for document in documents:
+            await asyncio.to_thread(self._stored.create, document)
 
     async def patch(self, name: str, spec: dict[str, Any]) -> None:
         """Merge into a CloneSet's spec."""
-        await self.kubectl("patch", "clone", name, "--type=merge", "-p", json.dumps({"spec": spec}))
+        await asyncio.to_thread(self._stored.patch, "clone", name, {"spec": spec})
 
     async def roll(self, name: str, image: str) -> None:
         """Change the image."""
         patch = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image}]
-        await self.kubectl("patch", "clone", name, "--type=json", "-p", json.dumps(patch))
+        await asyncio.to_thread(self._stored.patch, "clone", name, patch, kind=JSON_PATCH)
 
     async def settle(self, name: str, image: str, replicas: int, seconds: float = 120) -> None:
         """Wait until all pods run the image and the status agrees."""

@@ -52,7 +52,7 @@ class Running:
         return str(refusal.value)
 
     async def read(self, *arguments: str) -> dict[str, Any]:
-        return json.loads(await self.kubectl("get", *arguments, "-o", "json"))
+        return await asyncio.to_thread(self.cluster.read, *arguments)
 
     async def apply(self, document: dict[str, Any]) -> dict[str, Any]:
         return json.loads(await self.kubectl("apply", "-o", "json", "-f", "-", stdin=json.dumps(document)))

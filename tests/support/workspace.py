@@ -1,4 +1,4 @@
-"""A namespace of its own for one scenario, used with kubectl as users do and watched all the time.
+"""A namespace of its own for one scenario, used as users do and watched all the time.
 
 space.apply(manifest)
 space.settled(replicas=5, updatedReadyReplicas=5)
@@ -7,16 +7,19 @@ assert all(image(pod) == "nginx:mainline" for pod in space.pods.values())
 
 import json
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 from zlib import crc32
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import POD, Resource
 from tests.support.cluster import Cluster, Kubectl
+from tests.support.objects import Objects
 from tests.support.recorder import Event, Recorder, key
+from tests.support.rest import JSON_PATCH, STRATEGIC
 from tests.testkit.documents import Json
 
 PATIENCE = 60.0  # seconds; far above what anything here takes, so that only a real stop fails
@@ -39,25 +42,29 @@ class Workspace(Kubectl):
         """Run kubectl in the namespace; a refusal fails the test."""
         return self.cluster.kubectl("-n", self.name, *arguments, stdin=stdin)
 
+    @cached_property
+    def stored(self) -> Objects:
+        return self.cluster.stored.within(self.name)
+
     def apply(self, manifest: Json | str) -> Json:
-        """Run `kubectl apply`."""
+        """Apply a manifest: a new object by the request of `kubectl apply`, text and changes by kubectl itself."""
+        if isinstance(manifest, dict) and (created := self.stored.first_apply(manifest)):
+            return self._remember(created)
         text = manifest if isinstance(manifest, str) else json.dumps(manifest)
-        return self._remember(self.kubectl("apply", "-f", "-", "-o", "json", stdin=text))
+        return self._remember(json.loads(self.kubectl("apply", "-f", "-", "-o", "json", stdin=text)))
 
     def patch(self, body: Json, name: str = "sample", kind: str = "") -> Json:
-        """Run `kubectl patch --type=merge`."""
-        line = ("patch", kind or self._word, name, "--type=merge", "-p", json.dumps(body), "-o", "json")
-        return self._remember(self.kubectl(*line))
+        """Merge into an object."""
+        return self._remember(self.send_patch(kind or self._word, name, body))
 
     def scale(self, replicas: int, name: str = "sample") -> None:
         """Run `kubectl scale`, and record the generation, so that an older status is ignored."""
         self.kubectl("scale", f"{self._word}/{name}", f"--replicas={replicas}")
-        self._remember(self.kubectl("get", self._word, name, "-o", "json"))
+        self._remember(self.read(self._word, name))
 
     def json_patch(self, *operations: Json, name: str = "sample") -> Json:
-        """Run `kubectl patch --type=json` of a workload."""
-        line = ("patch", self._word, name, "--type=json", "-p", json.dumps(operations), "-o", "json")
-        return self._remember(self.kubectl(*line))
+        """Apply a JSON patch to a workload."""
+        return self._remember(self.send_patch(self._word, name, operations, kind=JSON_PATCH))
 
     def set_image(self, image: str, name: str = "sample") -> Json:
         """Give the first container of the template another image."""
@@ -66,12 +73,12 @@ class Workspace(Kubectl):
         )
 
     def label(self, pod: str, *labels: str) -> None:
-        """Run `kubectl label --overwrite pod`: `key=value`, or `key-` to remove it."""
-        self.kubectl("label", "--overwrite", "pod", pod, *labels)
+        """Set labels of a pod: `key=value`, or `key-` to remove it."""
+        self.patch({"metadata": {"labels": _changes(labels)}}, pod, "pod")
 
     def annotate(self, pod: str, *annotations: str) -> None:
-        """Run `kubectl annotate --overwrite pod`."""
-        self.kubectl("annotate", "--overwrite", "pod", pod, *annotations)
+        """Set annotations of a pod, in the same notation."""
+        self.patch({"metadata": {"annotations": _changes(annotations)}}, pod, "pod")
 
     def set_finalizers(self, pod: str, *finalizers: str) -> None:
         """Replace all finalizers of a pod."""
@@ -80,15 +87,14 @@ class Workspace(Kubectl):
     def set_condition(self, pod: str, kind: str, status: str) -> None:
         """Write one condition into a pod's status, as the owner of a readiness gate does."""
         body = {"status": {"conditions": [{"type": kind, "status": status}]}}
-        self.kubectl("patch", "pod", pod, "--subresource=status", "--type=strategic", "-p", json.dumps(body))
+        self.send_patch("pod", pod, body, kind=STRATEGIC, subresource="status")
 
     def evict(self, pod: str) -> None:
         """Let a pod fail, as a kubelet under memory pressure does."""
         body = {"status": {"phase": "Failed", "reason": "Evicted"}}
-        self.kubectl("patch", "pod", pod, "--subresource=status", "--type=merge", "-p", json.dumps(body))
+        self.send_patch("pod", pod, body, subresource="status")
 
-    def _remember(self, output: str) -> Json:
-        document = json.loads(output)
+    def _remember(self, document: Json) -> Json:
         if document["kind"] == self.workload.kind:
             self._generations[document["metadata"]["name"]] = document["metadata"]["generation"]
         return document
@@ -172,7 +178,7 @@ class Workspace(Kubectl):
 
     def catch_up(self, seconds: float = PATIENCE) -> None:
         """Wait until the record of pods has reached the apiserver's current state."""
-        listed = json.loads(self.cluster.kubectl("get", "--raw", f"/api/v1/namespaces/{self.name}/pods"))
+        listed = self.cluster.rest.send("GET", POD.path(self.name))
         now = int(listed["metadata"]["resourceVersion"])
         versions = {("Pod", self.name, pod["metadata"]["name"]): version_of(pod) for pod in listed["items"]}
 
@@ -251,7 +257,7 @@ def watched(cluster: Cluster, title: str, workload: Resource, *resources: Resour
     """Create a namespace for the test of this title, and record its workloads and pods, and these resources."""
     name = new_namespace(cluster, title)
     recorded = (POD, workload, *resources)
-    with Recorder(cluster.program("kubectl"), cluster.kubeconfig, *recorded, namespace=name) as recorder:
+    with Recorder(cluster.rest, *recorded, namespace=name) as recorder:
         assert recorder.until(recorder.begun, PATIENCE), "no watch"
         yield Workspace(cluster, recorder, name, workload)
 
@@ -260,8 +266,14 @@ def new_namespace(cluster: Cluster, title: str) -> str:
     """Create a namespace, named after a test: by its name and a hash of its whole path."""
     words = re.sub("[^a-z0-9]+", "-", title.rpartition("::")[2].removeprefix("test_").lower())[:40].strip("-")
     name = f"{words}-{crc32(title.encode()):08x}"
-    cluster.kubectl("create", "namespace", name)
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     return name
+
+
+def _changes(words: Iterable[str]) -> dict[str, str | None]:
+    """Return labels or annotations as a patch."""
+    split = (word.partition("=") for word in words)
+    return {key if equals else key.removesuffix("-"): value if equals else None for key, equals, value in split}
 
 
 def image(pod: Json) -> str:

@@ -166,7 +166,7 @@ def check_objects(before: dict[str, Json], now: dict[str, Json]) -> None:
 async def test_take_over_and_back(cluster: Cluster):
     before, found = installation(cluster), objects(cluster)
     rights = cluster.read(ROLE)["rules"]
-    with Recorder(cluster.program("kubectl"), cluster.kubeconfig, POD, REVISION, CONFIG_MAP) as recorder:
+    with Recorder(cluster.rest, POD, REVISION, CONFIG_MAP) as recorder:
         assert recorder.until(recorder.begun, PATIENCE)
         space, underway = (Workspace(cluster, recorder, name) for name in ("golden", midway.SPACE))
         began, unfinished = space.now(), underway.pods

@@ -49,7 +49,7 @@ async def running(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixt
     ):
         names = await asyncio.to_thread(_nodes, cluster)
         with (
-            Recorder(cluster.program("kubectl"), cluster.kubeconfig, *WATCHED) as recorder,
+            Recorder(cluster.rest, *WATCHED) as recorder,
             FakeAgents(services.nats, names) as agents,
         ):
             yield Running(cluster, services, recorder, agents, names)

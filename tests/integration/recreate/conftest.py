@@ -6,6 +6,7 @@ The nodes are fake: their kubelets start pods, and a scenario restarts container
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -20,6 +21,8 @@ from flotilla_dev.cluster.kwok import Kubelet
 from tests.support.broker import people
 from tests.support.cluster import Cluster, Kubectl, control_plane, eventually
 from tests.support.fleet import Fleet, fleet
+from tests.support.objects import Objects
+from tests.support.rest import STRATEGIC
 from tests.support.workspace import new_namespace
 from tests.testkit.documents import Json
 
@@ -68,6 +71,10 @@ class Space(Kubectl):
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
         return self.cluster.kubectl("-n", self.name, *arguments, stdin=stdin)
 
+    @cached_property
+    def stored(self) -> Objects:
+        return self.cluster.stored.within(self.name)
+
     async def pod(self, name: str = "web", *, gated: bool = True) -> Json:
         """Create a running pod with containers app and side."""
         hook = {"preStop": {"httpGet": {"path": "/bye", "port": "http"}}}
@@ -104,8 +111,8 @@ class Space(Kubectl):
             "ready": ready,
             "state": {"running": {"startedAt": now}},
         }
-        body = json.dumps({"status": {"containerStatuses": statuses}})
-        self.kubectl("patch", "pod", pod, "--subresource=status", "--type=strategic", "-p", body)
+        body = {"status": {"containerStatuses": statuses}}
+        self.send_patch("pod", pod, body, kind=STRATEGIC, subresource="status")
         return identity
 
     def request(self, *containers: str, name: str = "restart", pod: str = "web", **fields: Any) -> Json:

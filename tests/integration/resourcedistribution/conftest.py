@@ -77,8 +77,8 @@ class Place:
 
     def copy(self, letter: str, kind: str = "secret") -> Json:
         """Return the object of the source's name in the namespace; empty if absent."""
-        flags = ("--ignore-not-found", "-o", "json")
-        return json.loads(self.cluster.kubectl("get", kind, self.name, "-n", self.at(letter), *flags) or "{}")
+        where = f"--field-selector=metadata.name={self.name}"
+        return next(iter(self.cluster.read(kind, "-n", self.at(letter), where)["items"]), {})
 
     def held(self, letter: str, kind: str = "secret") -> str:
         """Return the decoded value of the copy."""
@@ -87,12 +87,11 @@ class Place:
 
     def patch(self, letter: str, patch: Json, kind: str = "secret") -> None:
         """Edit the copy."""
-        where = (kind, self.name, "-n", self.at(letter))
-        self.cluster.kubectl("patch", *where, "--type=merge", "-p", json.dumps(patch))
+        self.cluster.stored.within(self.at(letter)).patch(kind, self.name, patch)
 
     def change(self, patch: Json) -> None:
         """Edit the ResourceDistribution."""
-        self.cluster.kubectl("patch", "distributor", self.name, "--type=merge", "-p", json.dumps(patch))
+        self.cluster.send_patch("distributor", self.name, patch)
 
     async def until(self, check: Callable[[], bool]) -> None:
         """Wait; on failure report the status."""
