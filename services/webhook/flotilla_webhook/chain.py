@@ -117,16 +117,16 @@ def chain_of(
         probes.step(),
     ]
     return Chain(
-        PodAdmission(steps, ActiveRules(clock)),
-        PodChecks(api, [spreads.check(), budgets.check()], ActiveRules(clock)),
-        (states.namespaces, sidecars.cache, spreads.cache, budgets.cache, *probes.caches),
-        {
+        pods=PodAdmission(steps, ActiveRules(clock)),
+        checks=PodChecks(api, [spreads.check(), budgets.check()], ActiveRules(clock)),
+        caches=(states.namespaces, sidecars.cache, spreads.cache, budgets.cache, *probes.caches),
+        rule_sources={
             WORKLOAD_SPREAD: RuleSource(spreads.selection.rules_of, spreads.selection.admitted),
             PERSISTENT_POD_STATE: RuleSource(states.rules_of, states.admitted),
             POD_PROBE_MARKER: RuleSource(probes.rules_of, lambda _: None),
             POD_UNAVAILABLE_BUDGET: RuleSource(annotation.rules_of, lambda _: None, budgets.rules_of),
             SIDECAR_SET: RuleSource(sidecars.rules_of, sidecars.admitted),
         },
-        spreads.serve,
-        close,
+        serve=spreads.serve,
+        aclose=close,
     )

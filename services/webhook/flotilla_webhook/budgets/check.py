@@ -2,9 +2,8 @@
 
 Requests to delete, evict or update are refused without a unit (podunavailablebudget.md §8). Those that the pod alone
 decides do not read the budget. All others are decided together with a write of its status: a unit counts once it is
-written, and
-every outcome without such a write (a refusal, a budget that lets the pod pass, a dry run) is decided on a copy that was
-read after the request came. So neither a watch that lags nor another replica changes the outcome.
+written, and every outcome without such a write (a refusal, a budget that lets the pod pass, a dry run) is decided on a
+copy that was read after the request came. So neither a watch that lags nor another replica changes the outcome.
 """
 
 import asyncio
