@@ -198,7 +198,7 @@ def test_applying_a_manifest_once_more_changes_nothing(space: Workspace):
 
 
 def test_fields_that_pods_do_not_have(space: Workspace):
-    warned = space.create(sidecarset(space, containers=[LOG | {"future": 1}]))
+    warned = space.kubectl("create", "-f", "-", stdin=json.dumps(sidecarset(space, containers=[LOG | {"future": 1}])))
     assert space.name in warned
     assert shown(space, "v1beta1")["spec"]["containers"][0]["future"] == 1
 

@@ -132,6 +132,6 @@ def test_who_creates_one_finds_the_rule_in_use(space: Workspace):
     dry = space.kubectl("create", "-f", "-", "--dry-run=server", stdin=json.dumps(by_hand()))
     assert "dry run" in dry
     assert space.name not in asked_namespaces(space.cluster)
-    said = space.create(by_hand())
+    said = space.kubectl("create", "-f", "-", stdin=json.dumps(by_hand()))
     assert "Warning" not in said
     assert space.name in asked_namespaces(space.cluster)
