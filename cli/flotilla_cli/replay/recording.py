@@ -1,7 +1,8 @@
 """A recording: the passes of the service, and tables that are fed by the messages as the service's own tables are.
 
-A service sees the result of its own write before the bus delivers it. So the version that a recorded write left is
-looked up in the file, wherever it is, and applied at once. Messages with the same trace are one pass.
+A service sees the result of its own write before the bus delivers it, and reads the object at once when the write is
+refused. So the version that a recorded write names is looked up in the file, wherever it is, and applied at once.
+Messages with the same trace are one pass.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from flotilla_cli.published import Act, Why, decoded
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
-from flotilla_common.control.plan import ObjectRef
+from flotilla_common.control.plan import ObjectRef, OutcomeKind
 from flotilla_common.kube.reflector import decode_head
 from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.table import Indexer, Table, version_of
@@ -75,11 +76,12 @@ class RecordedTables:
     def wrote(self, act: Act) -> bool:
         """Apply the result of a write. Return False if the file does not hold that version."""
         decoder = self._by_kind.get(act.kind)
-        if decoder is None or act.outcome != "Ok":
+        if decoder is None or not (act.ok or act.resource_version or act.outcome == OutcomeKind.NOT_FOUND):
             return True
         subject = subjects.kube(decoder.resource, act.namespace, act.name)
         left = self._versions.get((subject, act.resource_version))
-        if act.action == "delete" and (left is None or "deletionTimestamp" not in left.body.get("metadata", {})):
+        deleted = act.ok and act.action == "delete" and not (left and left.body["metadata"].get("deletionTimestamp"))
+        if deleted or (act.outcome == OutcomeKind.NOT_FOUND and not act.resource_version):
             held = decoder.table.get(act.namespace, act.name)
             if held is not None:
                 decoder.table.remove(act.namespace, act.name, held.metadata.uid)

@@ -145,6 +145,16 @@ async def test_conflict_reads_the_object(world: World) -> None:
     assert report.failures == {}
 
 
+async def test_the_record_names_the_version_that_was_read_after_a_refusal(world: World) -> None:
+    """A replay needs it: the next pass is based on it, whenever the bus brings it."""
+    await world.run(stage(create("a")))
+    version = str(world.api.version)
+    world.api.answers = [None, None, ApiError(404, "NotFound", "lost not found")]
+    await world.run(stage(patch("a", resource_version="0"), create("a"), patch("lost")))
+    acts = [(act["outcome"], act["resourceVersion"]) for _, act in world.bus.published[1:]]
+    assert acts == [("Conflict", version), ("Ok", version), ("NotFound", "")]
+
+
 async def test_our_own_earlier_create_counts_as_done(world: World) -> None:
     await world.run(stage(create("a")))
     report = await world.run(stage(create("a")))

@@ -14,8 +14,9 @@ from flotilla_cli.bundle.records import Bundle, read, write
 from flotilla_cli.main import main
 from flotilla_cli.replay.replayer import Replay, ReplayStep
 from flotilla_cloneset.cloneset.controller import CONTROLLER as CLONE_SETS
+from flotilla_common.bus import subjects
 from flotilla_common.control.keystate import Memory
-from flotilla_common.control.plan import Outcome, OutcomeKind
+from flotilla_common.control.plan import Delete, Outcome, OutcomeKind
 from flotilla_common.control.replay_controller import Planning
 from flotilla_common.control.writes import write_failure_of
 from tests.testkit.documents import Json
@@ -163,6 +164,37 @@ def test_what_a_service_saw_may_be_heard_a_moment_after_its_words(late: float, e
     made.clock.time += late
     made.heard.append(msgspec.structs.replace(change, at=made.clock.now()))
     assert (differences(made.bundle())[1] == ()) is explained
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_service_reads_the_object_after_a_conflict_however_late_the_bus_brings_it(named: bool):
+    made = first_pass()
+    subject, plan = made.plan()
+    change = made.kube("CloneSet", clone(replicas=5))
+    version = change.headers[subjects.RV] if named else ""
+    assert plan.status is not None
+    conflict = Outcome(kind=OutcomeKind.CONFLICT, message="the object has been modified", version=version)
+    made.say(subject, plan, outcomes={0: conflict})
+    made.see(change)
+    made.say(*made.plan())
+    made.clock.time += 5
+    made.heard.append(msgspec.structs.replace(change, at=made.clock.now()))
+    assert (differences(made.bundle())[:3] == [(), (), ()]) is named
+
+
+def test_a_service_drops_an_object_that_its_write_did_not_find():
+    made = first_pass()
+    made.heard.append(made.kube("CloneSet", clone(replicas=1)))
+    made.see(made.heard[-1])
+    subject, plan = made.plan()
+    index, delete = next((at, action) for at, action in enumerate(plan.actions) if isinstance(action, Delete))
+    made.say(subject, plan, outcomes={index: Outcome(kind=OutcomeKind.NOT_FOUND, message="not found")})
+    gone = made.kube("Pod", made.bodies["Pod", delete.name], subjects.DELETED)
+    made.see(gone)
+    made.say(*made.plan())
+    made.clock.time += 5
+    made.heard.append(msgspec.structs.replace(gone, at=made.clock.now()))
+    assert differences(made.bundle())[:3] == [(), (), ()]
 
 
 def test_after_a_failure_the_rest_of_a_plan_is_held_back():

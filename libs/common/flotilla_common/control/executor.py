@@ -199,8 +199,9 @@ class Executor:
                 found = await self._store.read(action.resource, action.namespace, action.name)
             except (ApiError, Unreachable) as error:
                 return Outcome(kind=OutcomeKind.UNKNOWN, message=f"{outcome.message}; then: {error}")
+            outcome = msgspec.structs.replace(outcome, version=_meta_of(found).resource_version)
             if outcome.kind is OutcomeKind.ALREADY_EXISTS and isinstance(action, Create):
-                return _already_ours(action, found, outcome)
+                return _already_ours(action, _meta_of(found), outcome)
         return outcome
 
     def publish(self, subject: ObjectRef, action: Action, outcome: Outcome, latency: float, trace: str) -> None:
@@ -244,10 +245,9 @@ class Executor:
             if reply.kind == "Status" or reply.metadata.deletion_timestamp is None:
                 self._store.deleted(action.resource, action.namespace, action.name, action.uid)
                 return reply.metadata.resource_version
-        meta = getattr(self._store.written(action.resource, body), "metadata", None)
-        if not isinstance(meta, ObjectMeta):  # no table for it, or it cannot be decoded
-            meta = msgspec.json.decode(body, type=Envelope).metadata
-        return meta.resource_version
+        version = _meta_of(self._store.written(action.resource, body)).resource_version
+        # without it there is no table for the object, or it cannot be decoded
+        return version or msgspec.json.decode(body, type=Envelope).metadata.resource_version
 
 
 class _Run:
@@ -326,13 +326,17 @@ def _silent(action: Action, outcome: Outcome) -> bool:
     return taken and isinstance(action, Create) and not action.tells_if_taken
 
 
-def _already_ours(action: Create, found: object, outcome: Outcome) -> Outcome:
+def _meta_of(found: object | None) -> ObjectMeta:
+    """Return the metadata of an object that was read, empty without an object."""
+    meta = getattr(found, "metadata", None)
+    return meta if isinstance(meta, ObjectMeta) else ObjectMeta()
+
+
+def _already_ours(action: Create, meta: ObjectMeta, outcome: Outcome) -> Outcome:
     """Return success if AlreadyExists comes from our own earlier create whose response was lost."""
     wanted: list[Json] = action.body.get("metadata", {}).get("ownerReferences", [])
     uids = {reference.get("uid") for reference in wanted if reference.get("controller")}
-    meta = getattr(found, "metadata", None)
-    if isinstance(meta, ObjectMeta) and meta.deletion_timestamp is None:
-        owner = controller_of(meta)
-        if owner is not None and owner.uid in uids:
-            return Outcome(kind=OutcomeKind.OK, message="it existed already")
+    owner = controller_of(meta)
+    if meta.deletion_timestamp is None and owner is not None and owner.uid in uids:
+        return Outcome(kind=OutcomeKind.OK, message="it existed already", version=meta.resource_version)
     return outcome

@@ -247,7 +247,10 @@ class OutcomeKind(StrEnum):
 
 
 class Outcome(Frozen, kw_only=True):
-    """The outcome of one action; `version` is the resourceVersion after the write, if known."""
+    """The outcome of one action.
+
+    `version` is the resourceVersion after the write; after a refused one, that of the object which was read then.
+    """
 
     kind: OutcomeKind
     message: str = ""
