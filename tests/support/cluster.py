@@ -59,7 +59,7 @@ class Kubectl(ABC):
 
     @property
     @abstractmethod
-    def stored(self) -> Objects:
+    def api_objects(self) -> Objects:
         """Return the stored objects, in the namespace of `kubectl`."""
 
     @abstractmethod
@@ -68,10 +68,10 @@ class Kubectl(ABC):
 
     def read(self, *arguments: str) -> dict[str, Any]:
         """Return what `kubectl get … -o json` prints."""
-        query = self.stored.query(arguments)
+        query = self.api_objects.query(arguments)
         if query is None:
             return json.loads(self.kubectl("get", *arguments, "-o", "json"))
-        return self.stored.get(query)
+        return self.api_objects.get(query)
 
     def create(self, *documents: Json | str) -> None:
         """Create these manifests by the requests of `kubectl create`; texts by kubectl itself."""
@@ -81,11 +81,11 @@ class Kubectl(ABC):
             else:
                 items: list[Json] = document["items"] if document["kind"] == "List" else [document]
                 for item in items:
-                    self.stored.create(item)
+                    self.api_objects.create(item)
 
     def send_patch(self, word: str, name: str, body: object, *, kind: str = MERGE, subresource: str = "") -> Json:
         """Patch an object by the request of `kubectl patch`. `kind`: a content type of `rest`."""
-        return self.stored.patch(word, name, body, kind=kind, subresource=subresource)
+        return self.api_objects.patch(word, name, body, kind=kind, subresource=subresource)
 
     def refused(self, *arguments: str, stdin: str = "") -> str:
         """Return kubectl's output for a request that must fail."""
@@ -136,7 +136,7 @@ class Cluster(Kubectl):
         return Rest(self.kubeconfig)
 
     @cached_property
-    def stored(self) -> Objects:
+    def api_objects(self) -> Objects:
         return Objects(self.rest)
 
     def apply(self, document: Json | str) -> None:

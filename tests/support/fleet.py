@@ -259,7 +259,7 @@ def install(cluster: Cluster, webhook_url: str) -> None:
     """Run `flotilla install` as a user does."""
     command = [sys.executable, "-m", "flotilla_cli", "install", "--kubeconfig", str(cluster.kubeconfig)]
     reply = subprocess.run(
-        [*command, "--webhook-url", webhook_url], capture_output=True, text=True, timeout=60, check=False
+        [*command, "--webhook-url", webhook_url], capture_output=True, text=True, timeout=180, check=False
     )
     assert reply.returncode == 0, reply.stderr + reply.stdout
 

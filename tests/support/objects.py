@@ -73,15 +73,15 @@ class Objects:
         """Return an object, or a list as kubectl prints it. Raises AssertionError."""
         found = self._send("GET", query.path)
         if query.name:
-            return found
-        items: list[Json] = [query.resource.type_meta | item for item in found["items"]]
+            return _shown(found)
+        items: list[Json] = [query.resource.type_meta | _shown(item) for item in found["items"]]
         return {"apiVersion": "v1", "kind": "List", "items": items}
 
     def create(self, document: Json) -> Json:
         """Create an object. Raises AssertionError."""
         resource = self._resource_of(document)
         where = document["metadata"].get("namespace", self._namespace)
-        return self._send("POST", f"{resource.path(where)}?{_STRICT}&fieldManager=kubectl-create", document)
+        return _shown(self._send("POST", f"{resource.path(where)}?{_STRICT}&fieldManager=kubectl-create", document))
 
     def first_apply(self, document: Json) -> Json | None:
         """Create an object as `kubectl apply` does; None if it exists. Raises AssertionError."""
@@ -98,7 +98,7 @@ class Objects:
         except Refused as refusal:
             if refusal.status == 404:
                 path = f"{resource.path(where)}?{_STRICT}&fieldManager=kubectl-client-side-apply"
-                return self._send("POST", path, body)
+                return _shown(self._send("POST", path, body))
         return None
 
     def _resource_of(self, document: Json) -> Resource:
@@ -112,7 +112,7 @@ class Objects:
         resource = self.resource(word)
         assert resource is not None, f"no resource {word}"
         path = resource.path(self._namespace, name, subresource)
-        return self._send("PATCH", f"{path}?fieldManager=kubectl-patch", body, kind)
+        return _shown(self._send("PATCH", f"{path}?fieldManager=kubectl-patch", body, kind))
 
     def resource(self, word: str) -> Resource | None:
         """Return the resource that kubectl takes a word for; None if there is none, or several groups have it."""
@@ -156,6 +156,12 @@ _FLAGS = {
     "--field-selector": "fieldSelector",
 }
 _STRICT = "fieldValidation=Strict"
+
+
+def _shown(document: Json) -> Json:
+    """Return the object without the members that kubectl does not print unless it is asked for them."""
+    document.get("metadata", {}).pop("managedFields", None)
+    return document
 
 
 def _enter(words: dict[str, Resource], group: str, version: str, entry: Json) -> None:

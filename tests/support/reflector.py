@@ -6,14 +6,17 @@ before it with 410. The reflector resumes from the last version that it saw, or 
 
 import http.client
 import threading
+import time
 from collections.abc import Iterator
 from typing import Protocol
 
 import msgspec
 
 from flotilla_common.api.resources import Resource
-from tests.support.rest import Refused
+from tests.support.rest import PATIENCE, Refused
 from tests.testkit.documents import Json
+
+RETRY_SECONDS = 0.5
 
 
 class Events(Protocol):
@@ -64,7 +67,7 @@ class Reflector:
         self._sink = sink
         self._thread = threading.Thread(target=self._run)
         self._lock = threading.Lock()
-        self._stopped = False
+        self._stopped = threading.Event()
         self._watch: Events | None = None
 
     def start(self) -> None:
@@ -74,7 +77,7 @@ class Reflector:
     def stop(self) -> None:
         """End, and leave no thread behind."""
         with self._lock:
-            self._stopped = True
+            self._stopped.set()
             if self._watch is not None:
                 self._watch.stop()
         self._thread.join()
@@ -82,17 +85,28 @@ class Reflector:
     def _run(self) -> None:
         try:
             version = ""
-            while not self._stopped:
+            while not self._stopped.is_set():
                 version = self._follow(version or self._list())
         except Exception as error:  # noqa: BLE001 - it belongs to those who wait, not to this thread
-            if not self._stopped:
+            if not self._stopped.is_set():
                 self._sink.failed(f"{self._resource.plural}: {error!r}")
 
     def _list(self) -> str:
         """List all objects; return their version."""
-        answer = self._source.send("GET", self._path)
+        answer = self._answer()
         self._sink.listed(self._resource.kind, [self._typed(item) for item in answer["items"]])
         return answer["metadata"]["resourceVersion"]
+
+    def _answer(self) -> Json:
+        """Return a list. An apiserver answers 429 while it sets up the storage of a kind whose CRD has just changed."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self._source.send("GET", self._path)
+            except Refused as refusal:
+                if refusal.status != 429 or self._stopped.is_set() or time.monotonic() > deadline:
+                    raise
+            self._stopped.wait(RETRY_SECONDS)
 
     def _typed(self, item: Json) -> Json:
         """Return the item with its kind and version, which items of built-in kinds lack in a list."""
@@ -105,7 +119,7 @@ class Reflector:
             watch = self._source.follow(self._path + query)
             with self._lock:
                 self._watch = watch
-                if self._stopped:
+                if self._stopped.is_set():
                     watch.stop()
             for event in watch:
                 if event["type"] == "ERROR":

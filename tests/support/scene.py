@@ -57,7 +57,7 @@ class Scene(Generic[Running]):
         self.cluster = flotilla.cluster
         self.seen = seen
         self.namespace = seen.namespace
-        self._stored = self.cluster.stored.within(seen.namespace)
+        self._stored = self.cluster.api_objects.within(seen.namespace)
 
     async def kubectl(self, *arguments: str, stdin: str = "", check: bool = True, timeout: float = 60) -> str:
         """Run kubectl in the namespace without holding up the observer."""

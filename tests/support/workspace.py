@@ -43,12 +43,12 @@ class Workspace(Kubectl):
         return self.cluster.kubectl("-n", self.name, *arguments, stdin=stdin)
 
     @cached_property
-    def stored(self) -> Objects:
-        return self.cluster.stored.within(self.name)
+    def api_objects(self) -> Objects:
+        return self.cluster.api_objects.within(self.name)
 
     def apply(self, manifest: Json | str) -> Json:
         """Apply a manifest: a new object by the request of `kubectl apply`, text and changes by kubectl itself."""
-        if isinstance(manifest, dict) and (created := self.stored.first_apply(manifest)):
+        if isinstance(manifest, dict) and (created := self.api_objects.first_apply(manifest)):
             return self._remember(created)
         text = manifest if isinstance(manifest, str) else json.dumps(manifest)
         return self._remember(json.loads(self.kubectl("apply", "-f", "-", "-o", "json", stdin=text)))
@@ -174,6 +174,7 @@ class Workspace(Kubectl):
 
         self.until(reached, seconds)
         self.catch_up(seconds)
+        self.until(reached, seconds)  # a pod may have been terminating at the moment to which the record has caught up
         return self.status(name)
 
     def catch_up(self, seconds: float = PATIENCE) -> None:

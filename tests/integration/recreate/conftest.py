@@ -72,8 +72,8 @@ class Space(Kubectl):
         return self.cluster.kubectl("-n", self.name, *arguments, stdin=stdin)
 
     @cached_property
-    def stored(self) -> Objects:
-        return self.cluster.stored.within(self.name)
+    def api_objects(self) -> Objects:
+        return self.cluster.api_objects.within(self.name)
 
     async def pod(self, name: str = "web", *, gated: bool = True) -> Json:
         """Create a running pod with containers app and side."""

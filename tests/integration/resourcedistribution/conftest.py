@@ -87,7 +87,7 @@ class Place:
 
     def patch(self, letter: str, patch: Json, kind: str = "secret") -> None:
         """Edit the copy."""
-        self.cluster.stored.within(self.at(letter)).patch(kind, self.name, patch)
+        self.cluster.api_objects.within(self.at(letter)).patch(kind, self.name, patch)
 
     def change(self, patch: Json) -> None:
         """Edit the ResourceDistribution."""

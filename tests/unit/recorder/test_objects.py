@@ -87,8 +87,9 @@ def test_what_only_kubectl_knows_is_left_to_it(arguments: str) -> None:
     assert Objects(Server(), "web").query(arguments.split()) is None
 
 
-def test_items_of_a_list_have_their_kind() -> None:
-    objects = Objects(Server(_api_v1_namespaces_web_pods={"items": [{"metadata": {"name": "a"}}]})).within("web")
+def test_items_of_a_list_have_their_kind_and_no_managed_fields() -> None:
+    item: Json = {"metadata": {"name": "a", "managedFields": [{"manager": "kubectl"}]}}
+    objects = Objects(Server(_api_v1_namespaces_web_pods={"items": [item]})).within("web")
     query = objects.query(["pods"])
     assert query is not None
     assert objects.get(query)["items"] == [POD]

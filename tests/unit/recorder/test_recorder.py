@@ -7,6 +7,7 @@ import pytest
 
 from flotilla_common.api.resources import POD
 from tests.support.recorder import Recorder
+from tests.support.rest import Refused
 from tests.testkit.documents import Json
 
 
@@ -60,6 +61,8 @@ class Scripted:
         answer = self._next(path)
         if answer.get("breaks"):
             raise ConnectionError("refused")
+        if "refused" in answer:
+            raise Refused(answer["refused"], "not now")
         return answer["lines"][0]
 
     def follow(self, path: str) -> Watched:
@@ -98,6 +101,19 @@ def test_a_watch_that_is_too_old_begins_with_a_list_of_what_changed(server: Scri
         assert recorder.until(lambda: len(recorder.events) == 4, 20)
     assert told(recorder) == [("ADDED", "a", "3"), ("ADDED", "b", "4"), ("DELETED", "a", "3"), ("ADDED", "c", "12")]
     assert sorted(name for _, _, name in recorder.objects) == ["b", "c"]
+
+
+def test_a_list_is_repeated_while_the_storage_of_a_kind_is_set_up(server: Scripted) -> None:
+    with server.answers({"refused": 429}, {"refused": 429}, listing(5, pod("a", 3)), STAYS) as recorder:
+        assert recorder.until(lambda: len(recorder.events) == 1, 20)
+
+
+def test_any_other_refusal_is_final(server: Scripted) -> None:
+    recorder = server.answers({"refused": 403}).__enter__()
+    with pytest.raises(AssertionError, match="403 not now"):
+        recorder.until(lambda: False, 20)
+    with pytest.raises(AssertionError, match="403 not now"):
+        recorder.__exit__(None, None, None)
 
 
 def test_who_waits_hears_that_nothing_more_comes_and_so_does_who_asks_no_more(server: Scripted) -> None:
