@@ -6,13 +6,14 @@ looks at its result uses these requests, which are those that kubectl sends.
 
 import http.client
 import json
+import time
 from collections.abc import Sequence
 from urllib.parse import urlencode
 
 import msgspec
 
 from flotilla_common.api.resources import Resource
-from tests.support.rest import JSON, MERGE, Refused, Rest
+from tests.support.rest import JSON, MERGE, PATIENCE, RETRY_SECONDS, Refused, Rest
 from tests.testkit.documents import Json
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -139,11 +140,22 @@ class Objects:
 
     def _send(self, method: str, path: str, body: object = None, kind: str = JSON, *, accept: str = JSON) -> Json:
         try:
-            return self._rest.send(method, path, body, kind, accept=accept)
+            return self._repeated(method, path, body, kind, accept)
         except Refused as refusal:
             raise AssertionError(f"{method} {path}: ({refusal.reason}) {refusal.message}") from refusal
         except (OSError, http.client.HTTPException) as error:
             raise AssertionError(f"{method} {path}: {error!r}") from error
+
+    def _repeated(self, method: str, path: str, body: object, kind: str, accept: str) -> Json:
+        """Send a request, and again while the storage of a kind is set up because its CRD has just changed."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self._rest.send(method, path, body, kind, accept=accept)
+            except Refused as refusal:
+                if refusal.status != 429 or time.monotonic() > deadline:
+                    raise
+            time.sleep(RETRY_SECONDS)
 
 
 _FLAGS = {

@@ -13,10 +13,8 @@ from typing import Protocol
 import msgspec
 
 from flotilla_common.api.resources import Resource
-from tests.support.rest import PATIENCE, Refused
+from tests.support.rest import PATIENCE, RETRY_SECONDS, Refused
 from tests.testkit.documents import Json
-
-RETRY_SECONDS = 0.5
 
 
 class Events(Protocol):

@@ -19,6 +19,7 @@ from tests.testkit.documents import Json
 JSON, MERGE = "application/json", "application/merge-patch+json"
 JSON_PATCH, STRATEGIC = "application/json-patch+json", "application/strategic-merge-patch+json"
 PATIENCE = 60  # seconds
+RETRY_SECONDS = 0.5
 
 
 class Refused(Exception):

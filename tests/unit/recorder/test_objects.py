@@ -95,6 +95,25 @@ def test_items_of_a_list_have_their_kind_and_no_managed_fields() -> None:
     assert objects.get(query)["items"] == [POD]
 
 
+class Reinitializing(Server):
+    """An apiserver that sets up the storage of pods when it is first asked."""
+
+    def send(self, method: str, path: str, body: object = None, content_type: str = "", *, accept: str = "") -> Json:
+        answer = super().send(method, path, body, content_type, accept=accept)
+        if len(self.sent) == 1:
+            raise Refused(429, "storage is (re)initializing", "TooManyRequests")
+        return answer
+
+
+def test_a_request_is_repeated_while_the_storage_of_a_kind_is_set_up() -> None:
+    server = Reinitializing(_api_v1_namespaces_web_pods_a=POD)
+    objects = Objects(server, "web")
+    query = objects.query(["pod", "a"])
+    assert query is not None
+    assert objects.get(query) == POD
+    assert len(server.sent) == 2
+
+
 def test_a_refusal_fails_the_test() -> None:
     objects = Objects(Server(), "web")
     query = objects.query(["pod", "a"])
