@@ -190,7 +190,9 @@ async def test_no_second_pod_of_a_name_while_a_node_is_silent(space: Workspace, 
     await at_work.cluster.kill(node)
     space.kubectl("delete", "pod", "web-1", "--wait=false")
     space.scale(3, "web")
-    space.until(lambda: is_ready(space.pod("web-2")) or space.pod("web-2")["spec"].get("nodeName") == node, PATIENCE)
+    space.until(
+        lambda: is_ready(space.pod("web-2")) or space.pod("web-2").get("spec", {}).get("nodeName") == node, PATIENCE
+    )
     assert space.pod("web-1")["metadata"]["uid"] == lost["metadata"]["uid"]
     assert terminating(space.pod("web-1"))
     await at_work.cluster.repair()
