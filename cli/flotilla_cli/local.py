@@ -143,7 +143,7 @@ class Health(msgspec.Struct, frozen=True):
 
 
 def read_cluster(state_dir: Path) -> LocalCluster | None:
-    """Return the cluster of a state folder; None if there is none. Raises ClusterError for a damaged file."""
+    """Return the cluster of a state folder, or None for an empty one. Raises ClusterError for a damaged file."""
     path = state_dir / STATE_FILE
     try:
         return msgspec.json.decode(path.read_bytes(), type=LocalCluster)

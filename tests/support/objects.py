@@ -116,7 +116,7 @@ class Objects:
         return _shown(self._send("PATCH", f"{path}?fieldManager=kubectl-patch", body, kind))
 
     def resource(self, word: str) -> Resource | None:
-        """Return the resource that kubectl takes a word for; None if there is none, or several groups have it."""
+        """Return the resource that a word means to kubectl; None for an unknown word, or one of several groups."""
         word = word.lower().rstrip(".")
         if word not in self._words:
             self._words.clear()

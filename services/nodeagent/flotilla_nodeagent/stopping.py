@@ -106,7 +106,7 @@ async def _request(
 
 
 def port_of(port: int | str, ports: Sequence[ContainerPort]) -> int:
-    """Return a port by number or by name. Raises ValueError when there is none."""
+    """Return a port by number or by name. Raises ValueError for an unknown name."""
     number = port if isinstance(port, int) else integer(port)
     if not number:
         number = next((named.container_port for named in ports if named.name == port), 0)

@@ -1,4 +1,4 @@
-"""Which pods are probed, and by whom (podprobemarker.md §4.3); the indexes and the off switch of both controllers."""
+"""Selects the pods to probe (podprobemarker.md §4.3), and has the indexes and the off switch of both controllers."""
 
 from collections.abc import Iterable
 

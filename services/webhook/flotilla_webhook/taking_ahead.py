@@ -1,6 +1,7 @@
 """Takes places and units ahead of the requests that need them, while many requests come (ADR 29, ADR 33)."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Generic, NamedTuple
@@ -61,7 +62,7 @@ class RequestRate:
         self._requests.clear()
 
 
-class TakingAhead(Generic[V, D]):
+class TakingAhead(ABC, Generic[V, D]):
     """The part of taking ahead that places and units share: a task that writes what is due while many requests come."""
 
     def __init__(
@@ -100,10 +101,10 @@ class TakingAhead(Generic[V, D]):
         if not self.busy and self._rate.rates():
             self._task = asyncio.create_task(self._run())
 
+    @abstractmethod
     async def _run(self) -> None:
         """Take ahead while many requests come, write down who got what, and return the rest."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _sync(self) -> None:
         """Write what is due."""
-        raise NotImplementedError

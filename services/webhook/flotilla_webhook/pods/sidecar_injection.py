@@ -33,7 +33,7 @@ class SidecarSource(msgspec.Struct, frozen=True):
 
     document: Json
     revision: str = ""
-    """The name of its ControllerRevision, "" if there is none."""
+    """The name of its ControllerRevision, or ""."""
 
     @property
     def name(self) -> str:

@@ -36,7 +36,7 @@ def bare(text: str) -> str:
 
 
 def last_line(text: str) -> str:
-    """Return the last line with content; empty if there is none."""
+    """Return the last line with content, or ""."""
     lines = [line.strip() for line in text.splitlines()]
     return bare(next((line for line in reversed(lines) if line), ""))
 

@@ -12,9 +12,9 @@ from flotilla_common.workload.causes.containers import exit_cause
 
 
 def node_cause(pod: Pod, around: PodContext) -> Cause | None:
-    """Return the problem of the pod's node; None if there is none, or no node, or it is not known."""
-    told = node_trouble(pod.spec.node_name, around)
-    return Cause(code="NodeNotReady", message=told) if told else _suspected(pod)
+    """Return the problem of the pod's node; None for a healthy or unknown node, and for a pod without a node."""
+    trouble = node_trouble(pod.spec.node_name, around)
+    return Cause(code="NodeNotReady", message=trouble) if trouble else _suspected(pod)
 
 
 def node_trouble(name: str, around: PodContext) -> str:
@@ -22,11 +22,11 @@ def node_trouble(name: str, around: PodContext) -> str:
 
     Example: "node n1 is not ready since 2026-03-01T12:00:05Z: NodeStatusUnknown: Kubelet stopped posting node status."
     """
-    told = _condition(name, around)
-    if not told and name in around.silent:
+    trouble = _condition(name, around)
+    if not trouble and name in around.silent:
         since = rfc3339(around.silent[name])
         return f"node {name} is not ready: its kubelet is silent, it renewed its lease last at {since}"
-    return told
+    return trouble
 
 
 def _condition(name: str, around: PodContext) -> str:
