@@ -1,4 +1,4 @@
-"""Inject faults at every point of every scenario: each twentieth in an ordinary run, all in a nightly run."""
+"""Inject faults at every point of every scenario: each thirtieth in an ordinary run, all in a nightly run."""
 
 import subprocess
 import sys
@@ -8,10 +8,10 @@ import pytest
 
 from flotilla_cli.local import bound_command
 
-ORDINARY = "20"
-"""The step of an ordinary sweep: it injects each twentieth fault.
+ORDINARY = "30"
+"""The step of an ordinary sweep: it injects each thirtieth fault.
 
-With all kinds this takes some seven minutes of a core.
+With all kinds this takes some five minutes of a core.
 """
 
 ROOT = Path(__file__).parents[2]

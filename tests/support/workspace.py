@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -56,6 +57,24 @@ class Workspace(Kubectl):
     def patch(self, body: Json, name: str = "sample", kind: str = "") -> Json:
         """Merge into an object."""
         return self._remember(self.send_patch(kind or self._word, name, body))
+
+    def write_back(self, version: str, name: str, change: Callable[[Json], object]) -> Json:
+        """Read an object in a version, change it and replace it by kubectl; return what was read.
+
+        A status that a service writes in between makes the request a Conflict: then the object is read anew.
+        """
+        for _ in range(20):
+            found = self.read(version, name)
+            changed = deepcopy(found)
+            change(changed)
+            try:
+                self.kubectl("replace", "-f", "-", stdin=json.dumps(changed))
+            except AssertionError as refusal:
+                if "(Conflict)" not in str(refusal):
+                    raise
+            else:
+                return found
+        raise AssertionError(f"{version} {name} changed between each of 20 reads and the write that followed")
 
     def scale(self, replicas: int, name: str = "sample") -> None:
         """Run `kubectl scale`, and record the generation, so that an older status is ignored."""

@@ -105,10 +105,10 @@ def test_image_lists_in_the_older_version(space: Workspace):
     An object that was read can be written back; without it there is no template (docs/adr/0034).
     """
     space.apply(idle(lists("nginx:1")))
-    old = space.read("advancedcronjobs.v1alpha1.apps.kruise.io", NAME)
+    version = "advancedcronjobs.v1alpha1.apps.kruise.io"
+    old = space.write_back(version, NAME, lambda read: read["spec"].update(schedule="@monthly"))
     assert old["spec"]["template"] == {}
-    assert len(space.read("advancedcronjobs.v1alpha1.apps.kruise.io")["items"]) == 1
-    space.kubectl("replace", "-f", "-", stdin=json.dumps(old | {"spec": old["spec"] | {"schedule": "@monthly"}}))
+    assert len(space.read(version)["items"]) == 1
     new = space.read("acj", NAME)["spec"]
     assert new["template"]["imageListPullJobTemplate"]["spec"]["images"] == ["nginx:1"]
     assert new["schedule"] == "@monthly"

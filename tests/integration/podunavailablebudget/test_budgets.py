@@ -1,7 +1,5 @@
 """Budgets as users see them with kubectl: what they count, and what they protect (podunavailablebudget.md §5 to §8)."""
 
-import json
-
 import pytest
 
 from flotilla_common.api.resources import CRD
@@ -160,13 +158,12 @@ def test_both_versions(space: Workspace) -> None:
         "ignoredPodSelector": {"matchLabels": {"x": "y"}},
     }
     stored = space.apply(budget(maxUnavailable=1, **spec))["spec"]
-    old = space.read(f"podunavailablebudgets.v1alpha1.policy.kruise.io/{PUB}")
+    version = "podunavailablebudgets.v1alpha1.policy.kruise.io"
+    old = space.write_back(version, PUB, lambda read: read["spec"].update(maxUnavailable=2))
     assert old["metadata"]["annotations"]["kruise.io/pub-protect-operations"] == "EVICT"
     assert old["metadata"]["annotations"]["pub.kruise.io/protect-total-replicas"] == "9"
     assert old["spec"].keys() == {"selector", "maxUnavailable"}
-    old["spec"]["maxUnavailable"] = 2
-    space.kubectl("replace", "-f", "-", stdin=json.dumps(old))
-    assert space.clone(PUB)["spec"] == stored | {"maxUnavailable": 2}
+    assert space.read("pub", PUB)["spec"] == stored | {"maxUnavailable": 2}
     shows(space, 0, 0, 7, 9)
 
 
