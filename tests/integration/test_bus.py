@@ -95,7 +95,7 @@ async def test_a_follow_that_waits_for_the_connection_begins_with_it(
     nats: Broker, bus: NatsBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And not at its next look: a service that was killed would be late by that."""
-    monkeypatch.setattr(ordered, "CHECK_SECONDS", 3600.0)
+    monkeypatch.setattr(ordered, "RETRY_SECONDS", 3600.0)
     await bus.publish(subject("p"), b"old")
     client, reader = nats.bus(), Reader()
     await client.follow(SPEC.name, ">", reader.messages.append, reader.reset)

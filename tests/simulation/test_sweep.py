@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from flotilla_cli.local import bound_command
+from tests.simulation.perturbation.sweep import units
+from tests.simulation.scenarios import every_scenario
 
 ORDINARY = "30"
 """The step of an ordinary sweep: it injects each thirtieth fault.
@@ -24,3 +26,13 @@ def test_nothing_that_goes_wrong_changes_the_end(exhaustive: bool) -> None:
     command = bound_command([sys.executable, "-m", "tests.simulation", *words])
     swept = subprocess.run(command, cwd=ROOT, check=False)
     assert swept.returncode == 0, "runs failed, see above"
+
+
+@pytest.mark.parametrize("every", [3, 4])
+def test_all_slices_together_try_each_fault_once(every: int) -> None:
+    names = list(every_scenario())[:5]
+    whole = {(unit.scenario, unit.setting) for unit in units(names, 1, 0, exhaustive=True)}
+    slices = [unit for first in range(every) for unit in units(names, every, first, exhaustive=True)]
+    for scenario, setting in whole:
+        taken = [unit for unit in slices if (unit.scenario, unit.setting) == (scenario, setting)]
+        assert sorted(number for unit in taken for number in range(60)[unit.first :: unit.every]) == list(range(60))

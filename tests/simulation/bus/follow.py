@@ -12,7 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from flotilla_common.bus.interface import BusError, Message, OnMessage, StreamState
-from flotilla_common.bus.ordered import CHECK_SECONDS, HEARTBEAT_SECONDS, RESUME_SECONDS, SILENCE_SECONDS
+from flotilla_common.bus.ordered import HEARTBEAT_SECONDS, RESUME_SECONDS, RETRY_SECONDS, SILENCE_SECONDS
 from tests.simulation.bus.connection import Connection
 from tests.simulation.bus.server import Consumer, Server
 from tests.simulation.loop import SimulatedLoop
@@ -91,7 +91,7 @@ class SimulatedFollow:
                     await self._attach()
             except BusError:
                 self._attached = False
-            waiting = None if self._attached or not self._connection.connected else CHECK_SECONDS
+            waiting = None if self._attached or not self._connection.connected else RETRY_SECONDS
             try:
                 async with asyncio.timeout(waiting):
                     await self._wake.wait()

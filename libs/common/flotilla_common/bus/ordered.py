@@ -22,16 +22,20 @@ from flotilla_common.bus.interface import BusError, Message, OnMessage
 from flotilla_common.bus.jetstream import LAST_PER_SUBJECT, First, JetStream, StreamInfo, StreamMissing, consumer_config
 from flotilla_common.clock import Clock
 
-HEARTBEAT_SECONDS = 2.0
-"""Interval of the heartbeats that the server sends for an idle consumer."""
+HEARTBEAT_SECONDS = 5.0
+"""Time without messages after which the server sends a heartbeat.
 
-SILENCE_SECONDS = 6.0
+It is longer than the interval of the watcher's markers: a consumer of objects gets heartbeats only when there are none.
+An installation has a hundred consumers, and their heartbeats were a third of what an idle server did.
+"""
+
+SILENCE_SECONDS = 12.0
 """Time without any message after which the consumer counts as dead."""
 
-CHECK_SECONDS = 1.0
-"""Interval between two checks of liveness."""
+RETRY_SECONDS = 1.0
+"""Pause between two attempts to read the stream."""
 
-INFO_SECONDS = 10.0
+INFO_SECONDS = 30.0
 """Interval at which the stream is compared with the one that we read."""
 
 RESUME_SECONDS = 60.0
@@ -108,9 +112,16 @@ class OrderedFollow:
                 self._attached = False
                 self._log.exception("cannot follow")
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(CHECK_SECONDS):
+                async with asyncio.timeout(self._until_next_check()):
                     await self._wake.wait()
             self._wake.clear()
+
+    def _until_next_check(self) -> float:
+        """Return the seconds until the consumer may be dead or the stream another one."""
+        if not self.healthy:
+            return RETRY_SECONDS
+        due = min(self._last_message + SILENCE_SECONDS, self._checked + INFO_SECONDS)
+        return max(due - self._clock.monotonic(), 0.0)
 
     async def _tend(self) -> None:
         if not self._connection.connected:
@@ -185,6 +196,7 @@ class OrderedFollow:
             self._log.exception("cannot handle a message", subject=message.subject)
             self._reading += 1
             self._attached = False
+            asyncio.get_running_loop().call_later(RETRY_SECONDS, self._wake.set)
 
     async def _pass_on(self, message: Msg) -> None:
         headers = message.headers
