@@ -89,7 +89,7 @@ def _apiserver(root: Path, clock: Clock) -> dict[str, str]:
     access.write_signing_key(places.signing_key)
     authority = _authority(root)
     authority.make(clock)
-    authority.issue_server(places.state_dir / "server.pem", [APISERVER, *LOCAL], clock)
+    authority.issue_server(places.server, [APISERVER, *LOCAL], clock)
     return tokens
 
 

@@ -18,6 +18,9 @@ QPS = "3000"  # twice what this apiserver can do on two cores, so that it is no 
 BURST = "6000"
 NODE_GRACE = "10m"  # fake nodes show a heartbeat every one to two minutes, later when the machine is overloaded
 SERVICE_RANGE = "10.96.0.0/16"
+SERVICE_ADDRESS = "10.96.0.1"
+"""The address of the Service `kubernetes`: the first of the range."""
+
 POD_RANGE = "10.128.0.0/9"  # a /20 per node: 2,048 nodes with 4,094 pods each
 
 
@@ -31,13 +34,15 @@ class Places(msgspec.Struct, frozen=True):
 
     state_dir: Path
 
-    def certificates(self, address: str) -> Path:
-        """Return the folder of the certificate that the apiserver makes for this address."""
-        return self.state_dir / "certificates" / address
+    @property
+    def servers(self) -> Authority:
+        """The authority of the apiserver's own certificate, which its clients trust."""
+        return Authority(self.state_dir / "servers.crt", self.state_dir / "servers.key", "flotilla")
 
-    def authority(self, address: str) -> Path:
-        """Return the apiserver's own certificate with its issuer, which clients trust."""
-        return self.certificates(address) / "apiserver.crt"
+    @property
+    def server(self) -> Path:
+        """The apiserver's own certificate and its key. A pair that it makes itself is RSA, twenty times the work."""
+        return self.state_dir / "server.pem"
 
     @property
     def clients(self) -> Authority:
@@ -95,7 +100,8 @@ def apiserver(places: Places, ports: Ports, address: str, extra: list[str]) -> l
         f"--advertise-address={address}",
         *reconciler,
         f"--secure-port={ports.apiserver}",
-        f"--cert-dir={places.certificates(address)}",
+        f"--tls-cert-file={places.server}",
+        f"--tls-private-key-file={places.server}",
         f"--client-ca-file={places.clients.certificate}",
         f"--kubelet-client-certificate={places.kubelet_client}",
         f"--kubelet-client-key={places.kubelet_client}",
@@ -126,7 +132,7 @@ def controller_manager(places: Places, address: str) -> list[str]:
         f"--kubeconfig={places.kubeconfig('kube-controller-manager')}",
         "--use-service-account-credentials",
         f"--service-account-private-key-file={places.signing_key}",
-        f"--root-ca-file={places.authority(address)}",
+        f"--root-ca-file={places.servers.certificate}",
         *(ranges if address == HOST else ["--allocate-node-cidrs=false"]),
         f"--node-monitor-grace-period={NODE_GRACE}",
         "--leader-elect=false",

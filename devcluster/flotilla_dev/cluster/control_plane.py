@@ -78,6 +78,8 @@ class ControlPlane:
         access.write_signing_key(self.places.signing_key)
         self.places.clients.make(self._clock)
         self.places.clients.issue(self.places.kubelet_client, "kube-apiserver", "system:masters", self._clock)
+        self.places.servers.make(self._clock)
+        self.places.servers.issue_server(self.places.server, self._names, self._clock)
         for component, token in tokens.items():
             self._write_kubeconfig(component, {"token": token})
         for component in ORDER:
@@ -116,12 +118,14 @@ class ControlPlane:
 
     def _write_kubeconfig(self, component: str, user: dict[str, str]) -> Path:
         path = self.places.kubeconfig(component)
-        access.write_kubeconfig(path, self.server, self._authority, user)
+        access.write_kubeconfig(path, self.server, self.places.servers.certificate, user)
         return path
 
     @property
-    def _authority(self) -> Path:
-        return self.places.authority(self.options.address)
+    def _names(self) -> list[str]:
+        """The names of the apiserver for clients on this machine and in pods."""
+        inside = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", components.SERVICE_ADDRESS]
+        return list(dict.fromkeys([self.options.address, HOST, "localhost", *inside]))
 
     def _command(self, component: str) -> list[str]:
         if component == "volumes":
@@ -156,16 +160,15 @@ class ControlPlane:
 
     async def _ready(self) -> None:
         deadline = self._clock.monotonic() + READY_WITHIN
-        problem = "it has not written its certificate"
+        problem = "it has not been asked yet"
         while self._clock.monotonic() < deadline:
             for component in ("etcd", "kube-apiserver"):
                 if not self.processes.alive(component):
                     end = end_of(self.processes.log(component))
                     raise ClusterError(f"{component} ended right after its start. {end}")
-            if self._authority.exists():
-                problem = await not_ready(self.kubeconfig, self._clock)
-                if not problem:
-                    return
+            problem = await not_ready(self.kubeconfig, self._clock)
+            if not problem:
+                return
             await self._clock.sleep(POLL)
         end = end_of(self.processes.log("kube-apiserver"))
         raise ClusterError(f"The apiserver is not ready after {READY_WITHIN:.0f} s ({problem}). {end}")

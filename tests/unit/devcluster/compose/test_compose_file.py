@@ -36,9 +36,6 @@ ELSEWHERE = {
     "kube-apiserver": {
         "--etcd-servers": "http://etcd:2379",
         "--bind-address": "0.0.0.0",
-        # Its certificate is made before it starts, for the names that it has here.
-        "--tls-cert-file": "/keys/kube-apiserver/server.pem",
-        "--tls-private-key-file": "/keys/kube-apiserver/server.pem",
     },
     "kube-controller-manager": {"--root-ca-file": "/keys/kube-controller-manager/ca.crt"},
 }
@@ -46,7 +43,6 @@ ELSEWHERE = {
 
 LEFT_OUT = {
     "--advertise-address",
-    "--cert-dir",
     # Fake nodes have no kubelets to query, and no client has a certificate.
     "--client-ca-file",
     "--kubelet-client-certificate",
