@@ -62,7 +62,7 @@ def write_signing_key(path: Path) -> None:
 def write_kubeconfig(path: Path, server: str, authority: Path, user: dict[str, str], *, enclosed: bool = False) -> None:
     """Write a kubeconfig with one context, named flotilla.
 
-    It names the file of the authority, which need not exist yet. If `enclosed`, it contains the authority and can be
+    It names the file of the authority. If `enclosed`, it contains the authority and can be
     moved elsewhere.
     """
     trusted = {"certificate-authority": str(authority)}
