@@ -25,7 +25,7 @@ async def main(kubeconfig, account, host):
 names = sorted(point.name for point in entry_points(group="flotilla.services") if point.load())
 print(names, *asyncio.run(main(*sys.argv[1:])))
 assert "flotilla_cloneset.app" in sys.modules
-print("kubernetes_asyncio" in sys.modules, "flotilla_common.kube.kubeconfig" in sys.modules)
+print("kubernetes_asyncio" in sys.modules, "flotilla_common.kube.logins" in sys.modules)
 """
 
 

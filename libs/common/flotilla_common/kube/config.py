@@ -1,8 +1,9 @@
 """Configuration of the connection to the apiserver: from a kubeconfig, or from the pod that we run in.
 
 `load_config` looks where kubectl does: the named files (KUBECONFIG separates them with colons), then the pod's service
-account, then ~/.kube/config. kubernetes_asyncio, which reads kubeconfigs, takes more memory than a service can spare:
-services run it in a process of its own, commands import it, pods never load it (docs/adr/0009).
+account, then ~/.kube/config. For credential plugins and identity providers there is kubernetes_asyncio, which takes
+more memory than a service can spare: services run it in a process of its own, commands import it, and neither loads it
+for other users or in a pod (docs/adr/0009).
 """
 
 import asyncio
@@ -57,18 +58,28 @@ class ApiConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_here(files: str, context: str, log_in: bool) -> Access:
-    """Read kubeconfig files in this process: a `Reader` for commands."""
-    from flotilla_common.kube import kubeconfig  # imported late, because it takes 37 MiB
+    """Read kubeconfig files, and log in, in this process: a `Reader` for commands."""
+    from flotilla_common.kube import kubeconfig  # imported late, because pods need no YAML
 
-    return await kubeconfig.read(files, context, log_in)
+    found = kubeconfig.read(files, context)
+    if not found.needs_login:
+        return found.access
+    from flotilla_common.kube import logins  # imported late, because it takes 37 MiB
+
+    return await logins.access_of(found, log_in=log_in)
 
 
 async def read_apart(files: str, context: str, log_in: bool) -> Access:
-    """Read kubeconfig files in a subprocess: a `Reader` for services.
+    """Read kubeconfig files, and log in, in a subprocess: a `Reader` for services.
 
     If it hangs, it is killed with the plugin that it started.
     """
-    command = [sys.executable, "-P", "-m", "flotilla_common.kube.kubeconfig", files, context, "login" * log_in]
+    from flotilla_common.kube import kubeconfig  # imported late, because pods need no YAML
+
+    found = kubeconfig.read(files, context)
+    if not found.needs_login:
+        return found.access
+    command = [sys.executable, "-P", "-m", "flotilla_common.kube.logins", files, context, "login" * log_in]
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
         *command, stdin=nothing, stdout=pipe, stderr=pipe, start_new_session=True
