@@ -1,13 +1,16 @@
-"""One control plane with three real nodes and one set of services per file, one namespace per scenario.
+"""Control planes with three real nodes, which the files of a folder share; one namespace per scenario.
 
-A file may name in `WATCHED` the resources that its scenarios look back at, in `STAFF` services that it needs beside the
-usual ones, and in `FLAGS` more flags for them. `cluster` is the control plane without services, `running` has
-CloneSets' controllers, `staffed` also those of nodes, and node agents.
+The tests of a folder go to one worker of pytest-xdist, file by file, and its cluster ends with the last of them:
 
-The files that leave nodes and services alone share one cluster, and so one worker of pytest-xdist (`QUIET`).
+- `agents`: CloneSets' and other controllers and a node agent on each node, as `staffed`;
+- `kinds`: all controllers without agents, as `running`; and tests of nodes, image and containerd, which need none;
+- `on_docker`: a Docker engine instead of nodes.
+
+Other files have a cluster of their own (`cluster`), or start what they need.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,29 +20,20 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.resources import POD, Resource
-from tests.support.agents import Agents, agents
-from tests.support.cluster import eventually
-from tests.support.fleet import SERVICES, Fleet, fleet
+from flotilla_common.api.resources import NAMESPACE, Resource
+from tests.support.agents import Agents
+from tests.support.cluster import Cluster
+from tests.support.fleet import Fleet
 from tests.support.nodes import RealCluster, real_cluster
-from tests.support.recorder import Recorder
-from tests.support.registry_front import Front, registry_front
 from tests.support.schedule import Units, file_of
-from tests.support.workspace import Workspace, fresh
-from tests.testkit.documents import Json
+from tests.support.workspace import Workspace, watched
 
 HERE = Path(__file__).parent
-NODES = 3
-QUIET = ("test_cri.py", "test_image.py", "test_in_place.py", "test_seed_documents.py")
-FLAGS = ("--feature-gates=InPlaceWorkloadVerticalScaling=true",)
-"""Flags of the services of the quiet files."""
 FIRST = 2400
 """Seconds for the first test of a file: a machine without the programs builds them, which takes many minutes."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Move the tests of quiet files to the end: their cluster lives until then."""
-    items.sort(key=lambda item: unit(item.nodeid) == "quiet")
     files: set[Path] = set()
     for item in items:
         if HERE in item.path.parents:
@@ -48,8 +42,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def unit(nodeid: str) -> str:
-    """Return what a worker gets with this test."""
-    return "quiet" if file_of(nodeid).endswith(tuple(f"/{HERE.name}/{file}" for file in QUIET)) else file_of(nodeid)
+    """Return what a worker gets with this test: the folder whose files share a cluster, or its file."""
+    file = file_of(nodeid)
+    folder = file.rpartition("/")[0]
+    return file if folder.endswith(f"/{HERE.name}") else folder
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -58,11 +54,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 class Running(NamedTuple):
-    """The processes that the scenarios of a file share."""
+    """A cluster with services."""
 
     cluster: RealCluster
     fleet: Fleet
-    recorder: Recorder
 
 
 class Staffed(NamedTuple):
@@ -70,63 +65,29 @@ class Staffed(NamedTuple):
 
     cluster: RealCluster
     fleet: Fleet
-    recorder: Recorder
     agents: Agents
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def quiet(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealCluster]:
-    """Run the cluster of the quiet files."""
-    async with real_cluster(tmp_path_factory.mktemp("plane"), nodes=NODES) as made:
-        yield made
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def running(quiet: RealCluster) -> AsyncIterator[Running]:
-    """Run services on the cluster of the quiet files."""
-    async with fleet(quiet, flags=FLAGS) as services:
-        with Recorder(quiet.rest, POD, CLONE_SET) as recorder:
-            yield Running(quiet, services, recorder)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def own(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealCluster]:
+async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealCluster]:
     """Run the cluster of one file."""
-    async with real_cluster(tmp_path_factory.mktemp("plane"), nodes=NODES) as made:
+    async with real_cluster(tmp_path_factory.mktemp("plane")) as made:
         yield made
 
 
-@pytest.fixture(scope="module")
-def cluster(request: pytest.FixtureRequest) -> RealCluster:
-    return request.getfixturevalue("quiet" if request.path.name in QUIET else "own")
+@contextmanager
+def scenario(cluster: Cluster, request: pytest.FixtureRequest, *resources: Resource) -> Generator[Workspace]:
+    """Yield a fresh namespace, named after the test, which is deleted after it.
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def staffed(cluster: RealCluster, request: pytest.FixtureRequest) -> AsyncIterator[Staffed]:
-    flags = ("--nodeimage-creation-delay=0", *getattr(request.module, "FLAGS", ()))
-    watched: tuple[Resource, ...] = getattr(request.module, "WATCHED", (POD, CLONE_SET))
-    staff = (*SERVICES, "jobs", *getattr(request.module, "STAFF", ()))
-    async with fleet(cluster, staff, flags) as services, agents(cluster, services) as on:
-        with Recorder(cluster.rest, *watched) as recorder:
-            await eventually(lambda: idle_agents(cluster) == NODES, 60)
-            yield Staffed(cluster, services, recorder, on)
-
-
-def idle_agents(cluster: RealCluster) -> int:
-    """Return how many agents have reported that they have nothing to pull: jobs find their nodes then."""
-    images: list[Json] = cluster.read("nodeimages")["items"]
-    return sum(image.get("status", {}).get("desired") == 0 for image in images)
-
-
-@pytest.fixture(scope="module")
-def front(staffed: Staffed) -> Iterator[Front]:
-    """Run a registry whose failures tests define."""
-    with registry_front(staffed.cluster) as made:
+    Pods and the resources are recorded, by default those in the file's `WATCHED`, or CloneSets. The first resource is
+    the workload.
+    """
+    recorded: tuple[Resource, ...] = resources or getattr(request.module, "WATCHED", (CLONE_SET,))
+    with watched(cluster, request.node.nodeid, *recorded) as made:
         yield made
+    forget(cluster, made.name)
 
 
-@pytest.fixture
-def space(request: pytest.FixtureRequest) -> Workspace:
-    """Return a fresh namespace, named after the test; in files that use `staffed` with all services."""
-    shared: Running | Staffed = request.getfixturevalue("staffed" if "staffed" in request.fixturenames else "running")
-    return fresh(shared.cluster, shared.recorder, request.node.nodeid)
+def forget(cluster: Cluster, namespace: str) -> None:
+    """Delete a namespace without waiting for its end."""
+    cluster.rest.send("DELETE", NAMESPACE.path(name=namespace))

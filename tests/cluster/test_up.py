@@ -104,7 +104,7 @@ def test_again_it_changes_nothing(shown: str, state: Path) -> None:
     assert healthy(state) == before
 
 
-@pytest.mark.parametrize("moment", ["Start the control plane", "filling the registry", "starting real", "Start NATS"])
+@pytest.mark.parametrize("moment", ["Start the control plane", "starting real"])
 async def test_killed_half_way_and_taken_down_it_leaves_nothing(
     moment: str, shown: str, state: Path, tmp_path: Path
 ) -> None:
@@ -126,7 +126,7 @@ def is_there(folder: Path) -> bool:
 async def test_killed_half_way_it_goes_on_when_it_is_called_again(shown: str, tmp_path: Path) -> None:
     second = tmp_path / "second"
     with taken_down(second):
-        killed_at("starting real", second)
+        killed_at("Start NATS", second)
         run(FLOTILLA, "up", "--state", second, "--real-nodes", "2", "--no-demo")
         assert {"real-0-kubelet", "real-1-kubelet"} <= healthy(second).keys()
         run(FLOTILLA, "down", "--state", second)

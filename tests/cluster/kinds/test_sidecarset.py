@@ -1,7 +1,7 @@
 """SidecarSets on real containers: injection, restarts by updates, and a lossless hot upgrade (sidecarset.md §6, §7)."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,10 +9,9 @@ import pytest_asyncio
 
 from flotilla_common.api.resources import POD
 from flotilla_dev.cluster.realnodes import registry
-from tests.cluster.conftest import Running
-from tests.support.fleet import SERVICES, fleet
-from tests.support.nodes import RealCluster
+from tests.cluster.conftest import Running, forget
 from tests.support.recorder import Recorder
+from tests.support.rest import JSON_PATCH
 from tests.support.workspace import Workspace, is_ready, new_namespace, terminating
 from tests.testkit.documents import Json
 from tests.testkit.manifests import manifest
@@ -23,12 +22,11 @@ DEPLOYMENT = manifest("sidecarset-deployment")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def at_work(cluster: RealCluster) -> AsyncIterator[Running]:
+async def stocked(running: Running) -> Running:
+    """Have images whose pages name them."""
     for image in (V1, V2, V3, EMPTY):
-        await cluster.registry.push(image, registry.SLEEPER, {"/version": image.encode()})
-    async with fleet(cluster, (*SERVICES, "sidecar")) as services:
-        with Recorder(cluster.rest, POD) as recorder:
-            yield Running(cluster, services, recorder)
+        await running.cluster.registry.push(image, registry.SLEEPER, {"/version": image.encode()})
+    return running
 
 
 class Meshed(Workspace):
@@ -39,18 +37,18 @@ class Meshed(Workspace):
         pinned = {"matchLabels": {"kubernetes.io/metadata.name": self.name}}
         given = {"selector": {"matchLabels": {"app": "web"}}, "namespaceSelector": pinned, "containers": containers}
         document = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "SidecarSet", "metadata": {"name": self.name}}
-        self.kubectl("create", "-f", "-", stdin=json.dumps(document | {"spec": given | spec}))
+        self.create(document | {"spec": given | spec})
 
     def change(self, *operations: Json) -> None:
         """Change the SidecarSet."""
-        self.kubectl("patch", "sidecarset", self.name, "--type=json", "-p", json.dumps(operations))
+        self.send_patch("sidecarset", self.name, operations, kind=JSON_PATCH)
 
     def set_sidecar(self, image: str) -> None:
         self.change({"op": "replace", "path": "/spec/containers/0/image", "value": image})
 
     def started(self, replicas: int = 1) -> dict[str, Json]:
         """Deploy pods, and wait until they are ready."""
-        self.kubectl("apply", "-f", "-", stdin=DEPLOYMENT.replace("REPLICAS", str(replicas)))
+        self.create(DEPLOYMENT.replace("REPLICAS", str(replicas)))
         self.until(lambda: len(self.serving()) == replicas, PATIENCE)
         return self.serving()
 
@@ -77,10 +75,13 @@ class Meshed(Workspace):
 
 
 @pytest.fixture
-def space(at_work: Running, request: pytest.FixtureRequest) -> Iterator[Meshed]:
-    made = Meshed(at_work.cluster, at_work.recorder, new_namespace(at_work.cluster, request.node.nodeid))
-    yield made
-    made.kubectl("delete", "sidecarset", made.name, "--ignore-not-found")
+def space(stocked: Running, request: pytest.FixtureRequest) -> Iterator[Meshed]:
+    cluster = stocked.cluster
+    name = new_namespace(cluster, request.node.nodeid)
+    with Recorder(cluster.rest, POD, namespace=name) as recorder:
+        yield Meshed(cluster, recorder, name)
+    cluster.kubectl("delete", "sidecarset", name, "--ignore-not-found")
+    forget(cluster, name)
 
 
 def statuses(pod: Json) -> dict[str, Json]:
@@ -103,13 +104,13 @@ def test_a_sidecar_shares_and_is_updated_alone(space: Meshed):
         "transferEnv": [{"sourceContainerName": "main", "envName": "COLOR"}],
     }
     space.sidecar_set(sidecar)
-    before = space.started(3)
-    space.counted(3, 3, 3, 3)
+    before = space.started(2)
+    space.counted(2, 2, 2, 2)
     name = next(iter(before))
     space.run(name, "main", "echo here >/data/file")
     assert space.run(name, "agent", 'cat /version /data/file; echo "$COLOR"').split() == [f"{V1}here", "blue"]
     space.set_sidecar(V2)
-    space.counted(3, 3, 3, 3)
+    space.counted(2, 2, 2, 2)
     after = space.serving()
     assert {pod["metadata"]["uid"] for pod in after.values()} == {pod["metadata"]["uid"] for pod in before.values()}
     for pod in after.values():

@@ -6,16 +6,14 @@ import pytest
 
 from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
-from flotilla_common.api.resources import POD
 from flotilla_common.clock import SystemClock
 from tests.cluster.conftest import Staffed
 from tests.support.stateful import statefulset
-from tests.support.workspace import Workspace, condition, is_ready, new_namespace
+from tests.support.workspace import Workspace, condition, is_ready
 from tests.testkit.documents import Json, typed
 
 pytestmark = pytest.mark.usefixtures("staffed")
-WATCHED = (POD, STATEFUL_SET)
-STAFF = ("statefulset", "policy")
+WATCHED = (STATEFUL_SET,)
 PATIENCE = 60
 IDLE = "game.io/idle"
 PROMPT = 4.0
@@ -47,10 +45,8 @@ def marker(**probes: Json) -> Json:
 
 
 @pytest.fixture
-def game(staffed: Staffed, request: pytest.FixtureRequest) -> Workspace:
-    """Return a StatefulSet whose pod is probed."""
-    namespace = new_namespace(staffed.cluster, request.node.nodeid)
-    space = Workspace(staffed.cluster, staffed.recorder, namespace, STATEFUL_SET)
+def game(space: Workspace) -> Workspace:
+    """Create a StatefulSet whose pod is probed; return its namespace."""
     manifest = statefulset(1)
     container = manifest["spec"]["template"]["spec"]["containers"][0]
     container["ports"] = [{"name": "web", "containerPort": 80}]
@@ -128,20 +124,18 @@ def end_container(game: Workspace) -> None:
     game.kubectl("exec", POD_NAME, "-c", "nginx", "--", "sh", "-c", "(sleep 1; kill 1) >/dev/null 2>&1 &")
 
 
-async def test_an_agent_that_is_killed_changes_no_result(game: Workspace, staffed: Staffed) -> None:
+async def test_the_agent_is_away(game: Workspace, staffed: Staffed) -> None:
+    """A kill changes no result. If the container restarts meanwhile, the state is Unknown until it is probed.
+
+    The result was about another instance then.
+    """
     node, mark = pod(game)["spec"]["nodeName"], game.now()
     await staffed.agents.kill(node)
     await staffed.agents.start(node)
     await SystemClock().sleep(5)
     game.catch_up()
     assert set(told(game, mark)) <= {"True"}
-    busy(game, "players")
-    game.until(lambda: shown(game) == "False", PROMPT)
-
-
-async def test_a_container_that_restarts_while_the_agent_is_away(game: Workspace, staffed: Staffed) -> None:
-    """The state is Unknown until the new container is probed: the result was about another instance."""
-    node, mark = pod(game)["spec"]["nodeName"], game.now()
+    mark = game.now()
     await staffed.agents.kill(node)
     end_container(game)
     game.until(lambda: pod(game)["status"]["containerStatuses"][0]["restartCount"] == 1, PATIENCE)
@@ -151,15 +145,12 @@ async def test_a_container_that_restarts_while_the_agent_is_away(game: Workspace
     game.until(lambda: shown(game) == "True", PATIENCE)
 
 
-def test_a_container_that_restarts(game: Workspace) -> None:
+def test_a_container_that_restarts_and_a_pod_that_is_recreated_under_its_name(game: Workspace) -> None:
+    """Follow example 15: the new pod has results of its own."""
     mark = game.now()
     end_container(game)
     game.until(lambda: pod(game)["status"]["containerStatuses"][0]["restartCount"] == 1, PATIENCE)
     game.until(lambda: shown(game) == "True" and "False" in told(game, mark), PATIENCE)
-
-
-def test_a_pod_that_is_recreated_under_its_name(game: Workspace) -> None:
-    """Follow example 15: the new pod has results of its own."""
     busy(game, "players")
     game.until(lambda: shown(game) == "False", PROMPT)
     uid = pod(game)["metadata"]["uid"]
@@ -175,10 +166,8 @@ def test_a_pod_that_is_recreated_under_its_name(game: Workspace) -> None:
     assert shown(game) == "True"
 
 
-def test_a_pod_in_the_nodes_network(staffed: Staffed, request: pytest.FixtureRequest) -> None:
+def test_a_pod_in_the_nodes_network(space: Workspace) -> None:
     """The pod's IP is the node's, where the kubelet listens; the runtime has no IP for it."""
-    namespace = new_namespace(staffed.cluster, request.node.nodeid)
-    space = Workspace(staffed.cluster, staffed.recorder, namespace, STATEFUL_SET)
     sleeping = {"name": "nginx", "image": "nginx:alpine", "command": ["sleep", "infinity"]}
     metadata = {"name": POD_NAME, "labels": {"app": "web"}}
     spec = {"hostNetwork": True, "terminationGracePeriodSeconds": 1, "containers": [sleeping]}

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from flotilla_cli.main import main
 from flotilla_common.clock import SystemClock
+from tests.cluster.conftest import Running
 from tests.support.cluster import eventually
-from tests.support.fleet import SERVICES, Fleet, fleet
 from tests.support.nodes import RealCluster
 from tests.support.stuck import (
     QUICK,
@@ -285,25 +285,19 @@ TABLE = [
 ]
 
 
-class Scene(NamedTuple):
-    """All scenarios, under way."""
-
-    cluster: RealCluster
-    services: Fleet
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def scene(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
+async def scene(running: Running, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+    """Start all scenarios."""
+    cluster = running.cluster
     with denying_webhook(tmp_path_factory.mktemp("webhook")) as (url, authority):
-        async with fleet(cluster, (*SERVICES, "statefulset", "sidecar")) as services:
-            await begin(cluster, webhook("signed.example.com", "webhook-denies", url, authority))
-            await eventually(lambda: ready_pods(cluster, "node-lost") == 1, PATIENCE)
-            await cluster.kill(LOST, "kubelet")
-            for row in TABLE:
-                if row.then:
-                    await eventually(lambda row=row: ready_pods(cluster, row.name) == row.ready, PATIENCE)
-                    cluster.kubectl("-n", row.name, *row.then)
-            yield Scene(cluster, services)
+        await begin(cluster, webhook("signed.example.com", "webhook-denies", url, authority))
+        await eventually(lambda: ready_pods(cluster, "node-lost") == 1, PATIENCE)
+        await cluster.kill(LOST, "kubelet")
+        for row in TABLE:
+            if row.then:
+                await eventually(lambda row=row: ready_pods(cluster, row.name) == row.ready, PATIENCE)
+                cluster.kubectl("-n", row.name, *row.then)
+        yield running
 
 
 async def begin(cluster: RealCluster, denying: Json) -> None:
@@ -322,9 +316,9 @@ async def begin(cluster: RealCluster, denying: Json) -> None:
 
 
 @pytest.fixture
-def operator(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def operator(scene: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Set the environment of a user of the command line."""
-    nats = scene.services.nats
+    nats = scene.fleet.nats
     monkeypatch.setenv("KUBECONFIG", str(scene.cluster.kubeconfig))
     monkeypatch.setenv("FLOTILLA_NATS", nats.url)
     monkeypatch.setenv("FLOTILLA_NATS_CREDS", nats.credentials)
@@ -377,7 +371,7 @@ async def test_the_tree_and_the_document_say_the_same() -> None:
 
 
 @pytest.mark.usefixtures("operator")
-async def test_a_rollout_that_takes_too_long_says_why_beside_its_condition(scene: Scene) -> None:
+async def test_a_rollout_that_takes_too_long_says_why_beside_its_condition(scene: Running) -> None:
     def message() -> str:
         conditions: list[Json] = scene.cluster.read("-n", "image-not-found", "clonesets", "web")["status"]["conditions"]
         return next(one["message"] for one in conditions if one["type"] == "Progressing")
@@ -392,6 +386,6 @@ async def test_a_rollout_that_takes_too_long_says_why_beside_its_condition(scene
 
 
 @pytest.mark.usefixtures("operator")
-async def test_what_does_not_exist_is_said_to(scene: Scene) -> None:
+async def test_what_does_not_exist_is_said_to(scene: Running) -> None:
     result = await asyncio.to_thread(CliRunner().invoke, main, ["explain", "cloneset", "wep", "-n", "quota"])
     assert (result.exit_code, result.output) == (1, "Error: CloneSet quota/wep does not exist\n")

@@ -2,7 +2,7 @@
 
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 import pytest_asyncio
@@ -11,6 +11,7 @@ from flotilla_common.api.resources import POD
 from flotilla_dev.image import build
 from flotilla_dev.image.build import Built
 from flotilla_dev.image.tree import File
+from tests.cluster.conftest import forget
 from tests.support.cluster import eventually
 from tests.support.nodes import RealCluster
 from tests.testkit.documents import typed
@@ -24,7 +25,7 @@ RESTRICTED = {
     "seccompProfile": {"type": "RuntimeDefault"},
 }
 HEALTHZ = {"httpGet": {"path": "/healthz", "port": 8000}, "periodSeconds": 1, "failureThreshold": 60}
-SERVICES = ("cloneset", "daemonset", "jobs", "policy", "sidecar", "statefulset", "topology", "watcher", "webhook")
+SERVICES = ("cloneset", "webhook")
 UNWANTED = re.compile(
     r"(^|/)s?bin/(sh|bash|dash|gcc|cc|ld|make|apt|apt-get|dpkg|pip3?|uv)$|/(pip|setuptools|pytest|ensurepip)$"
 )
@@ -36,13 +37,14 @@ def built() -> Built:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stocked(cluster: RealCluster, built: Built) -> RealCluster:
-    """Return the cluster with the images in its registry, and a namespace that admits only restricted pods."""
+async def stocked(cluster: RealCluster, built: Built) -> AsyncIterator[RealCluster]:
+    """Yield the cluster with the images in its registry, and a namespace that admits only restricted pods."""
     await cluster.registry.store(build.reference(), built.image)
     await cluster.registry.store(build.BUS_NAMES[0], build.bus_image(cluster.program("nats-server")))
     cluster.kubectl("create", "namespace", SPACE)
     cluster.kubectl("label", "namespace", SPACE, "pod-security.kubernetes.io/enforce=restricted")
-    return cluster
+    yield cluster
+    forget(cluster, SPACE)
 
 
 def start(
@@ -72,29 +74,25 @@ def said(cluster: RealCluster, name: str) -> str:
     return cluster.kubectl("logs", name, "--namespace", SPACE)
 
 
-async def test_without_a_command_it_is_flotilla(stocked: RealCluster) -> None:
+async def test_without_a_command_it_is_flotilla_which_runs_no_cluster(stocked: RealCluster) -> None:
     start(stocked, "plain", build.reference())
-    await eventually(lambda: ended(stocked, "plain"), 120)
+    start(stocked, "up", build.reference(), ["flotilla", "up"])
+    await eventually(lambda: all(ended(stocked, name) for name in ("plain", "up")), 120)
     assert ended(stocked, "plain") == "Succeeded"
     assert "Usage: flotilla" in said(stocked, "plain")
-
-
-async def test_it_runs_no_cluster_and_says_what_would(stocked: RealCluster) -> None:
-    start(stocked, "up", build.reference(), ["flotilla", "up"])
-    await eventually(lambda: ended(stocked, "up"), 120)
     assert "needs the package flotilla-dev" in said(stocked, "up")
 
 
-@pytest.mark.parametrize("service", SERVICES)
-async def test_every_service_is_alive(stocked: RealCluster, service: str) -> None:
-    """Without a bus: to wait for one is no reason to end."""
-    start(stocked, service, build.reference(), [f"flotilla-{service}"], HEALTHZ)
-    await eventually(lambda: ready(stocked, service), 120)
-
-
-async def test_the_node_agent_starts_and_says_what_it_lacks(stocked: RealCluster) -> None:
+async def test_services_are_alive_and_every_program_is_there(stocked: RealCluster) -> None:
+    """Without a bus: to wait for one is no reason to end. The node agent says what it lacks."""
+    for service in SERVICES:
+        start(stocked, service, build.reference(), [f"flotilla-{service}"], HEALTHZ)
+    programs = build.first_commands()[1]
+    start(stocked, "programs", build.reference(), programs)
     start(stocked, "nodeagent", build.reference(), ["flotilla-nodeagent", "--no-such-flag"])
-    await eventually(lambda: ended(stocked, "nodeagent"), 120)
+    await eventually(lambda: all(ready(stocked, service) for service in SERVICES), 120)
+    await eventually(lambda: all(ended(stocked, name) for name in ("programs", "nodeagent")), 120)
+    assert ended(stocked, "programs") == "Succeeded"
     assert "unknown flag --no-such-flag" in said(stocked, "nodeagent")
 
 

@@ -5,24 +5,20 @@ The engine pulls nothing: the images under the public names are made of the same
 
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 import pytest_asyncio
 
-from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.demo import AFTER, BEFORE, NAME, NAMESPACE, Rows, broken_promises, manifest, row
-from flotilla_dev.cluster.programs import CONTAINERS, CONTROL_PLANE
-from flotilla_dev.cluster.provision import provide
-from flotilla_dev.cluster.realnodes import debian
 from flotilla_dev.image import build
 from tests.support import stand_ins
 from tests.support.cluster import eventually
-from tests.support.docker_engine import DockerEngine, docker_engine
+from tests.support.docker_engine import DockerEngine
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 ONCE = {"keys", "nodes", "install"}
 
 
@@ -66,18 +62,17 @@ class Set:
         return {found["Service"]: (found["State"], found["ExitCode"]) for found in map(json.loads, lines)}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Set]:
-    debian.install(print)
-    program = await provide([*CONTROL_PLANE, *CONTAINERS], SystemClock())
-    async with docker_engine(tmp_path_factory.mktemp("engine"), program) as engine:
-        for reference, image in stand_ins.control_plane(program).items():
-            engine.load(reference, image)
-        engine.load(build.reference(), build.build(print).image)
-        engine.load(build.reference(build.DEV_REPOSITORY), build.build_dev(print).image)
-        made = Set(engine, program("kubectl"), tmp_path_factory.mktemp("user"))
-        made.up()
-        yield made
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def running(
+    engine: DockerEngine, program: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Set:
+    for reference, image in stand_ins.control_plane(program).items():
+        engine.load(reference, image)
+    engine.load(build.reference(), build.build(print).image)
+    engine.load(build.reference(build.DEV_REPOSITORY), build.build_dev(print).image)
+    made = Set(engine, program("kubectl"), tmp_path_factory.mktemp("user"))
+    made.up()
+    return made
 
 
 async def test_everything_runs_and_what_is_done_once_has_ended_well(running: Set) -> None:

@@ -1,24 +1,28 @@
 """Node agents on real nodes: containers restart, environments follow metadata, images are pulled ahead."""
 
 import json
+from collections.abc import Iterator
 
 import pytest
 
-from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
-from flotilla_common.api.resources import POD
 from flotilla_common.clock import SystemClock
-from tests.cluster.conftest import Staffed
+from tests.cluster.conftest import Staffed, scenario
 from tests.support.cluster import eventually
 from tests.support.doctor import doctor, named
 from tests.support.stateful import IN_PLACE, statefulset
-from tests.support.workspace import Workspace, cloneset, identity, new_namespace
+from tests.support.workspace import Workspace, cloneset, identity
 from tests.testkit.documents import Json
 
 pytestmark = pytest.mark.usefixtures("staffed")
-WATCHED = (POD, CLONE_SET, STATEFUL_SET)
-STAFF = ("statefulset",)
 PATIENCE = 60
+
+
+@pytest.fixture
+def stateful(staffed: Staffed, request: pytest.FixtureRequest) -> Iterator[Workspace]:
+    """Yield a fresh namespace for StatefulSets."""
+    with scenario(staffed.cluster, request, STATEFUL_SET) as made:
+        yield made
 
 
 def env_from(label: str) -> Json:
@@ -39,37 +43,24 @@ def environment(space: Workspace, pod: str) -> str:
     return space.kubectl("exec", pod, "-c", "nginx", "--", "sh", "-c", "echo $APP_CONF").strip()
 
 
-def test_an_environment_follows_its_label(space: Workspace) -> None:
+def test_an_environment_of_a_statefulset_follows_its_label(stateful: Workspace) -> None:
     """The pod stays, its container restarts once, the other one not at all (nodeagent.md §5, example 20)."""
-    strategy = {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "100%"}
-    space.apply(cloneset(3, strategy=strategy, template=env_from("conf")))
-    check_environment(space, "sample")
-
-
-def test_an_environment_of_a_statefulset_does(staffed: Staffed, request: pytest.FixtureRequest) -> None:
-    namespace = new_namespace(staffed.cluster, request.node.nodeid)
-    space = Workspace(staffed.cluster, staffed.recorder, namespace, STATEFUL_SET)
-    manifest = statefulset(3, strategy=IN_PLACE | {"maxUnavailable": "100%"})
+    manifest = statefulset(2, strategy=IN_PLACE | {"maxUnavailable": "100%"})
     template, wanted = manifest["spec"]["template"], env_from("conf")
     template["metadata"]["labels"] |= wanted["metadata"]["labels"]
     template["spec"] |= wanted["spec"]
-    space.apply(manifest)
-    check_environment(space, "web")
-
-
-def check_environment(space: Workspace, workload: str) -> None:
-    """Give the label of three pods another value."""
-    space.settled(workload, PATIENCE, replicas=3, readyReplicas=3)
-    before = dict(space.pods)
-    space.until(
-        lambda: all("apps.kruise.io/runtime-containers-meta" in annotations(pod) for pod in space.pods.values()), 30
+    stateful.apply(manifest)
+    stateful.settled("web", PATIENCE, replicas=2, readyReplicas=2)
+    before = dict(stateful.pods)
+    stateful.until(
+        lambda: all("apps.kruise.io/runtime-containers-meta" in annotations(pod) for pod in stateful.pods.values()), 30
     )
-    space.patch({"spec": {"template": {"metadata": {"labels": {"conf": "v2"}}}}}, workload)
-    space.settled(workload, PATIENCE, replicas=3, updatedReadyReplicas=3, readyReplicas=3)
-    after = dict(space.pods)
+    stateful.patch({"spec": {"template": {"metadata": {"labels": {"conf": "v2"}}}}}, "web")
+    stateful.settled("web", PATIENCE, replicas=2, updatedReadyReplicas=2, readyReplicas=2)
+    after = dict(stateful.pods)
     assert {identity(pod) for pod in after.values()} == {identity(pod) for pod in before.values()}
     for name, pod in after.items():
-        assert environment(space, name) == "v2"
+        assert environment(stateful, name) == "v2"
         assert containers(pod)["nginx"]["restartCount"] == 1
         assert containers(pod)["agent"]["restartCount"] == 0
         meta = json.loads(annotations(pod)["apps.kruise.io/runtime-containers-meta"])
@@ -93,31 +84,6 @@ def request(name: str, pod: str, *names: str, **strategy: object) -> Json:
 
 def phase(space: Workspace, name: str) -> str:
     return space.read("crr", name).get("status", {}).get("phase", "")
-
-
-def test_a_container_is_recreated(space: Workspace) -> None:
-    space.apply(cloneset(1, template=env_from("conf")))
-    space.settled(seconds=PATIENCE, replicas=1, readyReplicas=1)
-    (pod,) = space.pods.values()
-    name = pod["metadata"]["name"]
-    space.create(request("r", name, "nginx", minStartedSeconds=3))
-    space.until(lambda: phase(space, "r") == "Completed", PATIENCE)
-    states = space.read("crr", "r")["status"]["containerRecreateStates"]
-    assert [(one["name"], one["phase"], one["isKilled"]) for one in states] == [("nginx", "Succeeded", True)]
-    after = space.read("pod", name)
-    assert containers(after)["nginx"]["restartCount"] == 1
-    assert containers(after)["agent"]["containerID"] == containers(pod)["agent"]["containerID"]
-    assert identity(after) == identity(pod)
-    events = space.read("events")["items"]
-    killing = [
-        one for one in events if one["reason"] == "Killing" and one["source"]["component"] == "kruise-daemon-crr"
-    ]
-    assert killing[0]["message"] == "Stopping container nginx by ContainerRecreateRequest r"
-
-
-async def test_agents_are_small(staffed: Staffed) -> None:
-    for node in staffed.cluster.names:
-        assert staffed.agents.rss_mib(node) < 60, node
 
 
 def started(space: Workspace, hook: str = "") -> str:
@@ -202,24 +168,6 @@ async def test_images_are_pulled_ahead(space: Workspace, staffed: Staffed) -> No
         assert entry["imageID"].startswith("ahead@sha256:")
 
 
-async def test_an_image_that_is_not_there(space: Workspace, staffed: Staffed) -> None:
-    job = {
-        "apiVersion": "apps.kruise.io/v1alpha1",
-        "kind": "ImagePullJob",
-        "metadata": {"name": "missing"},
-        "spec": {
-            "image": "never:pushed",
-            "parallelism": 3,
-            "pullPolicy": {"backoffLimit": 1},
-            "completionPolicy": {"type": "Always"},
-        },
-    }
-    space.create(job)
-    space.until(lambda: space.read("imagepulljob", "missing").get("status", {}).get("failed") == 3, PATIENCE)
-    entry = staffed.cluster.read("nodeimage", "real-0")["status"]["imageStatuses"]["never"]["tags"][0]
-    assert "not found" in entry["message"]
-
-
 async def test_the_doctor_names_what_is_wrong_with_agents(staffed: Staffed) -> None:
     cluster, on = staffed.cluster, staffed.agents
     await on.kill("real-2")
@@ -238,9 +186,11 @@ async def test_the_doctor_names_what_is_wrong_with_agents(staffed: Staffed) -> N
     }
 
 
-async def test_an_idle_agent_uses_next_to_nothing(staffed: Staffed) -> None:
+async def test_an_idle_agent_is_small_and_uses_next_to_nothing(staffed: Staffed) -> None:
     before = {node: staffed.agents.cpu_seconds(node) for node in staffed.cluster.names}
     await SystemClock().sleep(20)
     used = {node: (staffed.agents.cpu_seconds(node) - before[node]) / 20 for node in before}
-    print(used, {node: staffed.agents.rss_mib(node) for node in before})
+    memory = {node: staffed.agents.rss_mib(node) for node in before}
+    print(used, memory)
     assert max(used.values()) < 0.01
+    assert max(memory.values()) < 60

@@ -6,22 +6,19 @@ others.
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import pytest
-import pytest_asyncio
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT
 from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
-from flotilla_common.api.resources import DEPLOYMENT, POD
-from tests.cluster.conftest import Running
-from tests.support.fleet import SERVICES, fleet
+from flotilla_common.api.resources import DEPLOYMENT
+from tests.cluster.conftest import Running, scenario
 from tests.support.nodes import RealCluster
-from tests.support.recorder import Recorder
 from tests.support.united import NAME, adaptive, on_nodes, replicas_of, serving, set_image, settled, subset_of, united
 from tests.support.verbs import Verbs
-from tests.support.workspace import Workspace, available, cloneset, identity, image, new_namespace, restarts
+from tests.support.workspace import Workspace, available, cloneset, identity, image, restarts
 from tests.testkit.documents import Json, typed
 
 ZONES = {"a": "real-0", "b": "real-1", "c": "real-2"}
@@ -29,30 +26,21 @@ NEW = "nginx:mainline"
 QUICK = {"terminationGracePeriodSeconds": 1}
 MATCHED = "apps.kruise.io/matched-workloadspread"
 COST = "controller.kubernetes.io/pod-deletion-cost"
+WATCHED = (UNITED_DEPLOYMENT, CLONE_SET)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def at_work(cluster: RealCluster) -> AsyncIterator[Running]:
+@pytest.fixture(scope="module", autouse=True)
+def zones(cluster: RealCluster) -> None:
+    """Have each node in a zone of its own."""
     for zone, node in ZONES.items():
         cluster.kubectl("label", "node", node, f"zone={zone}")
-    async with fleet(cluster, (*SERVICES, "topology")) as services:
-        watched = (POD, UNITED_DEPLOYMENT, CLONE_SET, WORKLOAD_SPREAD, DEPLOYMENT)
-        with Recorder(cluster.rest, *watched) as recorder:
-            yield Running(cluster, services, recorder)
 
 
 @pytest.fixture
-def space(at_work: Running, request: pytest.FixtureRequest) -> Iterator[Workspace]:
-    """Yield a fresh namespace for UnitedDeployments; its pods are deleted after the test."""
-    name = new_namespace(at_work.cluster, request.node.nodeid)
-    yield Workspace(at_work.cluster, at_work.recorder, name, UNITED_DEPLOYMENT)
-    at_work.cluster.kubectl("delete", "namespace", name, "--wait=false")
-
-
-@pytest.fixture
-def spread_space(space: Workspace, at_work: Running) -> Workspace:
-    """Return the same namespace for WorkloadSpreads."""
-    return Workspace(at_work.cluster, at_work.recorder, space.name, WORKLOAD_SPREAD)
+def spread_space(running: Running, request: pytest.FixtureRequest) -> Iterator[Workspace]:
+    """Yield a fresh namespace for WorkloadSpreads."""
+    with scenario(running.cluster, request, WORKLOAD_SPREAD) as made:
+        yield made
 
 
 def zoned(subset: str, **more: object) -> Json:
@@ -93,7 +81,7 @@ def test_zones_come_and_go(space: Workspace) -> None:
     assert min(serving(pods) for pods in space.moments(mark)) >= 4
 
 
-def test_a_drained_zone_is_served_by_the_others(space: Workspace, at_work: Running) -> None:
+def test_a_drained_zone_is_served_by_the_others(space: Workspace, running: Running) -> None:
     """Its pods come back when it grows after it has recovered, not by themselves."""
     kubectl = space.cluster.kubectl
     subsets = [zoned("a", maxReplicas=2), zoned("b", maxReplicas=2), zoned("c")]
@@ -103,7 +91,7 @@ def test_a_drained_zone_is_served_by_the_others(space: Workspace, at_work: Runni
     kubectl("drain", "real-1", "--force", "--ignore-daemonsets", "--timeout=60s")
     try:
         space.until(lambda: replicas_of(space) == {"a": 2, "b": 0, "c": 2})
-        space.until(lambda: "subset b" in Verbs(space, at_work.fleet).run("explain", "ud", NAME))
+        space.until(lambda: "subset b" in Verbs(space, running.fleet).run("explain", "ud", NAME))
         settled(space, 4)
     finally:
         kubectl("uncordon", "real-1")
@@ -197,8 +185,7 @@ def test_pods_of_a_drained_zone_are_rescheduled(spread_space: Workspace) -> None
     assert statuses["c"]["status"] == "True"
 
 
-@pytest.mark.asyncio(loop_scope="module")
-async def test_a_rollout_of_a_deployment_is_spread_by_version(spread_space: Workspace, at_work: Running) -> None:
+async def test_a_rollout_of_a_deployment_is_spread_by_version(spread_space: Workspace, running: Running) -> None:
     """Both services die in the middle: no zone exceeds its share of the new version, and the old one is removed."""
     space = spread_space
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
@@ -214,8 +201,8 @@ async def test_a_rollout_of_a_deployment_is_spread_by_version(spread_space: Work
     spread_out(space, a=2, b=1, c=1)
     mark = space.now()
     space.kubectl("set", "image", "deployment", "web", f"nginx={NEW}")
-    await at_work.fleet.restart("topology")
-    await at_work.fleet.restart("webhook")
+    await running.fleet.restart("topology")
+    await running.fleet.restart("webhook")
     space.until(lambda: all(image(one) == NEW and available(one) for one in space.pods.values()))
     spread_out(space, a=2, b=1, c=1)
     for pods in space.moments(mark):

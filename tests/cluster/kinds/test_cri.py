@@ -1,7 +1,7 @@
 """A real containerd answers as the fake one of the unit tests does (cri.md §7)."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
@@ -27,10 +27,11 @@ async def runtime(cluster: RealCluster) -> AsyncIterator[Runtime]:
 
 
 @pytest.fixture(scope="module")
-def uid(cluster: RealCluster) -> str:
+def uid(cluster: RealCluster) -> Iterator[str]:
     cluster.create(POD)
     cluster.kubectl("wait", "pod/cri", "--for=condition=Ready", "--timeout=60s")
-    return cluster.read("pod", "cri")["metadata"]["uid"]
+    yield cluster.read("pod", "cri")["metadata"]["uid"]
+    cluster.kubectl("delete", "pod", "cri", "--now")
 
 
 async def app(runtime: Runtime, uid: str) -> Container:

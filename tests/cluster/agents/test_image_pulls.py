@@ -133,12 +133,12 @@ def owners(staffed: Staffed, what: str) -> list[str]:
     return [owner["name"] for tag in tags for owner in tag["ownerReferences"]]
 
 
-async def test_twenty_images_for_every_node(space: Workspace, staffed: Staffed, front: Front) -> None:
+async def test_ten_images_for_every_node(space: Workspace, staffed: Staffed, front: Front) -> None:
     """All pulls wait for the registry at the same time, so nothing of ours holds one up; and the agents do little.
 
     (Of their content containerd gets three parts at a time.)
     """
-    names = [f"many-{number}" for number in range(20)]
+    names = [f"many-{number}" for number in range(10)]
     images = [f"{await image(staffed, front, name, MANIFESTS)}:v1" for name in names]
     nodes = staffed.cluster.names
     document = {
@@ -154,11 +154,11 @@ async def test_twenty_images_for_every_node(space: Workspace, staffed: Staffed, 
     moments.append(time.monotonic())
     for name in names:
         front.heal(name)
-    space.until(lambda: space.read("imagelistpulljob", "many").get("status", {}).get("succeeded") == 20, 60)
+    space.until(lambda: space.read("imagelistpulljob", "many").get("status", {}).get("succeeded") == 10, 60)
     moments += [max(one.at for one in front.asked), time.monotonic()]
     used = {node: (staffed.agents.cpu_seconds(node) - before[node]) / len(names) for node in nodes}
     asked, pulled, known = (f"{later - earlier:.1f} s" for earlier, later in pairwise(moments))
-    print(f"60 pulls: asked for within {asked}, last content asked for {pulled} later, all known as done after {known}")
+    print(f"30 pulls: asked for within {asked}, last content asked for {pulled} later, all known as done after {known}")
     print(f"CPU of the agents per pull: {', '.join(f'{1000 * one:.1f} ms' for one in used.values())}")
     assert max(used.values()) <= CPU_PER_PULL
 

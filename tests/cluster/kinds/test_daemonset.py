@@ -1,41 +1,22 @@
 """DaemonSets on real containers: the article's examples, surge, and nodes that are drained, tainted or silent."""
 
 import json
-from collections.abc import AsyncIterator
-
-import pytest
-import pytest_asyncio
 
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
-from flotilla_common.api.resources import POD
 from tests.cluster.conftest import Running
 from tests.integration.daemonset.test_seed_documents import (
     test_in_place,
     test_one_pod_on_each_node_and_an_update_of_one_node,
 )
 from tests.support.daemons import IN_PLACE, NAME, NEW, by_node, crowded, replaced, serving, settled, started
-from tests.support.fleet import SERVICES, fleet
-from tests.support.nodes import RealCluster
-from tests.support.recorder import Recorder
-from tests.support.workspace import Workspace, identity, is_ready, new_namespace, restarts
+from tests.support.workspace import Workspace, identity, is_ready, restarts
 
 __all__ = [
     "test_in_place",
     "test_one_pod_on_each_node_and_an_update_of_one_node",
 ]
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def at_work(cluster: RealCluster) -> AsyncIterator[Running]:
-    async with fleet(cluster, (*SERVICES, "daemonset")) as services:
-        with Recorder(cluster.rest, POD, DAEMON_SET) as recorder:
-            yield Running(cluster, services, recorder)
-
-
-@pytest.fixture
-def space(at_work: Running, request: pytest.FixtureRequest) -> Workspace:
-    namespace = new_namespace(at_work.cluster, request.node.nodeid)
-    return Workspace(at_work.cluster, at_work.recorder, namespace, DAEMON_SET)
+WATCHED = (DAEMON_SET,)
 
 
 def pages(space: Workspace) -> set[str]:
@@ -73,19 +54,18 @@ def test_a_drained_node_keeps_its_daemon_and_a_tainted_one_loses_it(space: Works
     settled(space, 3)
 
 
-@pytest.mark.asyncio(loop_scope="module")
-async def test_a_node_that_does_not_answer_is_updated_when_it_does(space: Workspace, at_work: Running):
+async def test_a_node_that_does_not_answer_is_updated_when_it_does(space: Workspace, running: Running):
     """Its pod stays, and counts as one that would not be made now; the others are updated meanwhile."""
     before = started(space, 3, IN_PLACE | {"maxUnavailable": 2})
-    await at_work.cluster.kill("real-1", "kubelet")
+    await running.cluster.kill("real-1", "kubelet")
     unknown = {"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}}
     body = json.dumps(unknown)  # as the node controller writes after its grace period, which is long here
-    at_work.cluster.kubectl("patch", "node", "real-1", "--subresource=status", "--type=strategic", "-p", body)
+    running.cluster.kubectl("patch", "node", "real-1", "--subresource=status", "--type=strategic", "-p", body)
     space.settled(NAME, desiredNumberScheduled=2, numberReady=2, numberMisscheduled=1)
     space.set_image(NEW, NAME)
     space.settled(NAME, desiredNumberScheduled=2, updatedNumberScheduled=2, numberAvailable=2, numberMisscheduled=1)
     assert restarts(by_node(space)["real-1"]) == 0
-    await at_work.cluster.repair()
+    await running.cluster.repair()
     settled(space, 3, updatedNumberScheduled=3, numberAvailable=3, numberMisscheduled=0)
     space.until(lambda: all(map(is_ready, space.pods.values())))
     assert set(map(identity, by_node(space).values())) == set(map(identity, before.values()))
