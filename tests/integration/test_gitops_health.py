@@ -5,7 +5,6 @@ step side by side. In a step, health goes from the allowed intermediate states t
 the next one.
 """
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -54,11 +53,18 @@ class Scene:
 
     def __init__(self, flotilla: Fleet, name: str, recorders: Mapping[str, Recorder]) -> None:
         self.cluster, self.name, self._recorders, self._lua = flotilla.cluster, name, recorders, Lua()
+        self.objects = flotilla.cluster.api_objects.within(name)
         self._steps: dict[str, Step] = {}
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
         """Run kubectl in the namespace; a refusal fails the test."""
         return self.cluster.kubectl("-n", self.name, *arguments, stdin=stdin)
+
+    def read(self, *arguments: str) -> Json:
+        """Return what `kubectl get … -o json` prints."""
+        query = self.objects.query(arguments)
+        assert query is not None, arguments
+        return self.objects.get(query)
 
     def name_of(self, kind: str) -> str:
         """Return the name of the scene's object of a kind."""
@@ -66,15 +72,14 @@ class Scene:
 
     def create(self, *documents: Json) -> None:
         """Create objects."""
-        self.kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+        for document in documents:
+            self.objects.create(document)
 
     def change(self, kind: str, patch: Json, version: str = "v1beta1") -> None:
         """Change an object by a merge patch in a version, and begin a step with it."""
         before = {known: len(recorder.events) for known, recorder in self._recorders.items()}
         word = f"{_resource(kind).plural}.{version}.{_resource(kind).group}"
-        body = ("--type=merge", "-p", json.dumps(patch), "-o", "json")
-        changed = json.loads(self.kubectl("patch", word, self.name_of(kind), *body))
-        generation = changed["metadata"]["generation"]
+        generation = self.objects.patch(word, self.name_of(kind), patch)["metadata"]["generation"]
         self._judged(kind, generation)
         self._steps[kind] = Step(generation, frozenset(), "", "", before)
 
@@ -100,12 +105,11 @@ class Scene:
         pods: list[str] = []
 
         def are_there() -> bool:
-            pods[:] = self.kubectl("get", "pods", "-l", f"broadcastjob-name={job}", "-o", "name").split()
+            pods[:] = [pod["metadata"]["name"] for pod in self.read("pods", "-l", f"broadcastjob-name={job}")["items"]]
             return bool(pods)
 
         assert self._recorders["v1beta1"].until(are_there, PATIENCE)
-        failed = json.dumps({"status": {"phase": "Failed"}})
-        self.kubectl("patch", pods[0], "--subresource=status", "--type=merge", "-p", failed)
+        self.objects.patch("pod", pods[0], {"status": {"phase": "Failed"}}, subresource="status")
 
     def says(self, kind: str, name: str, expected: tuple[str, str]) -> None:
         """Wait until Argo CD reports this status and this text for an object of a kind that is not watched."""
@@ -115,7 +119,7 @@ class Scene:
         def is_said() -> bool:
             for version in served:
                 word = f"{_resource(kind).plural}.{version}.{_resource(kind).group}"
-                said[version] = health(self._lua, json.loads(self.kubectl("get", word, name, "-o", "json")))
+                said[version] = health(self._lua, self.read(word, name))
             return all(status == expected[0] and expected[1] in message for status, message in said.values())
 
         assert self._recorders["v1beta1"].until(is_said, PATIENCE), (kind, name, said)

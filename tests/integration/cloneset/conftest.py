@@ -1,10 +1,6 @@
-"""One namespace per scenario, on the shared control plane.
-
-A file that names flags of the services in `FLAGS` has a control plane and services of its own.
-"""
+"""One namespace per scenario, on the shared control plane."""
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from tests.testkit.planes import namespace, own_fleet
+from tests.testkit.planes import namespace
 
-own = own_fleet()
 space = namespace(CLONE_SET)

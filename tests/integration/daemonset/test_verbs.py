@@ -1,7 +1,6 @@
-"""`flotilla get`, `explain`, `plan`, `history`, `tail`, `bundle`, `replay` of a DaemonSet, beside running services."""
+"""`flotilla get`, `explain`, `plan`, `history`, `bundle`, `replay` of a DaemonSet, beside running services."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +31,6 @@ def test_nodes_and_why_some_have_no_pod(space: Workspace, flotilla: Verbs, tmp_p
     said = flotilla.run("explain", "ads", NAME)
     assert said.startswith("done: 1 of 1 node updated, all available")
     assert "  node-0, node-2: does not match nodeSelector kubernetes.io/hostname=node-1" in said.splitlines()
-    told = re.sub(" +", " ", flotilla.run("tail", NAME, "--since", "5m", "--no-follow"))
-    assert f"Pod {space.name}/{pod} create new pod of {NAME}-" in told
     assert "decisions match those of the service" in flotilla.replayed(tmp_path, "ads", NAME)
 
 
@@ -53,20 +50,19 @@ def _refused(pod: dict[str, Any]) -> bool:
     return any(one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable" for one in conditions)
 
 
-@pytest.mark.parametrize("strategy", [IN_PLACE | {"partition": 1}, {"maxUnavailable": 2}], ids=["in place", "anew"])
-def test_what_is_foretold_happens(space: Workspace, flotilla: Verbs, strategy: dict[str, Any]):
+def test_what_is_foretold_happens(space: Workspace, flotilla: Verbs):
+    strategy = IN_PLACE | {"partition": 1}
     before = {pod["metadata"]["name"]: pod for pod in started(space, 3, strategy).values()}
     changed = daemonset(strategy, pod={"containers": [{"name": "nginx", "image": NEW}]})
     manifest, mark = json.dumps(changed), space.now()
     (story,) = json.loads(flotilla.run("plan", "-f", "-", "-o", "json", stdin=manifest, codes=(1,)))
     assert len(space.pods) == 3
     space.apply(changed)
-    updated = 3 - strategy.get("partition", 0)
-    status = space.settled(NAME, updatedNumberScheduled=updated, numberAvailable=3)
+    status = space.settled(NAME, updatedNumberScheduled=2, numberAvailable=3)
     assert story["revision"] == {"name": f"{NAME}-{status['updateRevision']}", "new": True}
     assert differences(foretold(story), happened(space.history(mark), before)) == []
     told = flotilla.run("history", "ads", NAME)
     assert f"spec.template.spec.containers[nginx].image  nginx:alpine → {NEW}" in told
     touched = {name for wave in foretold(story) for _, name in wave if name}
-    assert len(touched) == updated
+    assert len(touched) == 2
     assert all(name in told for name in touched)

@@ -1,10 +1,6 @@
-"""One namespace per scenario, on the shared control plane.
-
-A file that names flags of the services in `FLAGS` has a control plane and services of its own.
-"""
+"""One namespace per scenario, on the shared control plane."""
 
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
-from tests.testkit.planes import namespace, own_fleet
+from tests.testkit.planes import namespace
 
-own = own_fleet("statefulset")
 space = namespace(STATEFUL_SET)

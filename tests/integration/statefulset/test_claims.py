@@ -2,13 +2,19 @@
 
 from collections.abc import Callable
 
-from tests.support.stateful import claim_template, statefulset
+from tests.support.stateful import statefulset
 from tests.support.workspace import Workspace
 from tests.testkit.documents import Json
+
+OF_THE_SET = {"data-web-0": ["StatefulSet"], "data-web-1": ["StatefulSet"]}
 
 
 def claims(space: Workspace) -> dict[str, Json]:
     return {item["metadata"]["name"]: item for item in space.read("pvc")["items"]}
+
+
+def uids(space: Workspace) -> dict[str, str]:
+    return {name: claim["metadata"]["uid"] for name, claim in claims(space).items()}
 
 
 def owners(space: Workspace) -> dict[str, list[str]]:
@@ -27,91 +33,49 @@ def retention(deleted: str, scaled: str) -> Json:
     return {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": deleted, "whenScaled": scaled}}
 
 
-def test_claims_are_made_mounted_and_kept(space: Workspace):
-    space.apply(statefulset(2, claims=["data", "log"]))
-    space.settled("web", readyReplicas=2)
-    assert claims(space).keys() == {"data-web-0", "data-web-1", "log-web-0", "log-web-1"}
+def test_claims_are_made_kept_and_go_with_the_set(space: Workspace):
+    """By default they outlive their pods; a changed policy reaches the claims of running pods."""
+    space.apply(statefulset(2, claims=["data"]))
+    status = space.settled("web", readyReplicas=2)
+    assert claims(space).keys() == {"data-web-0", "data-web-1"}
     volumes = {one["name"]: one for one in space.pod("web-1")["spec"]["volumes"]}
     assert volumes["data"]["persistentVolumeClaim"]["claimName"] == "data-web-1"
     space.event("SuccessfulCreate", "create Claim data-web-1 Pod web-1 in StatefulSet web success")
-    status = space.settled("web")
     assert status["volumeClaims"] == [
-        {"volumeClaimName": name, "compatibleReplicas": 2, "compatibleReadyReplicas": 2} for name in ("data", "log")
+        {"volumeClaimName": "data", "compatibleReplicas": 2, "compatibleReadyReplicas": 2}
     ]
-    before = {name: claim["metadata"]["uid"] for name, claim in claims(space).items()}
+    before = uids(space)
     space.scale(1, "web")
     space.settled("web", replicas=1)
     space.scale(2, "web")
     space.settled("web", readyReplicas=2, replicas=2)
-    assert {name: claim["metadata"]["uid"] for name, claim in claims(space).items()} == before
-    space.kubectl("delete", "asts", "web")
-    until(space, lambda: len(space.pods), 0)
-    assert claims(space).keys() == before.keys()
+    assert uids(space) == before
 
-
-def test_claims_go_with_the_set(space: Workspace):
-    space.apply(statefulset(2, claims=["data"], **retention("Delete", "Retain")))
-    space.settled("web", readyReplicas=2)
-    assert owners(space) == {"data-web-0": ["StatefulSet"], "data-web-1": ["StatefulSet"]}
-    space.scale(1, "web")
-    space.settled("web", replicas=1)
-    assert claims(space).keys() == {"data-web-0", "data-web-1"}
+    space.patch({"spec": retention("Delete", "Delete")}, "web")
+    until(space, lambda: owners(space), OF_THE_SET)
+    space.patch({"spec": retention("Retain", "Retain")}, "web")
+    until(space, lambda: owners(space), {name: [] for name in OF_THE_SET})
+    space.patch({"spec": retention("Delete", "Retain")}, "web")
+    until(space, lambda: owners(space), OF_THE_SET)
     space.kubectl("delete", "asts", "web")
     until(space, lambda: claims(space), {})
 
 
-def test_claims_go_with_pods_that_are_scaled_away(space: Workspace):
-    space.apply(statefulset(3, claims=["data"], **retention("Retain", "Delete")))
-    space.settled("web", readyReplicas=3)
-    first = claims(space)["data-web-1"]["metadata"]["uid"]
-    space.scale(1, "web")
-    until(space, lambda: list(claims(space)), ["data-web-0"])
-    space.scale(2, "web")
-    space.settled("web", readyReplicas=2, replicas=2)
-    assert claims(space)["data-web-1"]["metadata"]["uid"] != first
-    assert owners(space) == {"data-web-0": [], "data-web-1": []}
-
-
-def test_a_reserved_ordinal_takes_its_claim_along(space: Workspace):
-    space.apply(statefulset(2, claims=["data"], **retention("Delete", "Delete")))
-    space.settled("web", readyReplicas=2)
-    space.patch({"spec": {"reserveOrdinals": [0]}}, "web")
-    space.settled("web", readyReplicas=2, replicas=2)
-    until(space, lambda: set(claims(space)), {"data-web-1", "data-web-2"})
-
-
-def test_a_changed_policy_reaches_the_claims_of_running_pods(space: Workspace):
-    space.apply(statefulset(2, claims=["data"], **retention("Retain", "Retain")))
-    space.settled("web", readyReplicas=2)
-    space.patch({"spec": retention("Delete", "Delete")}, "web")
-    until(space, lambda: owners(space), {"data-web-0": ["StatefulSet"], "data-web-1": ["StatefulSet"]})
-    space.patch({"spec": retention("Retain", "Retain")}, "web")
-    until(space, lambda: owners(space), {"data-web-0": [], "data-web-1": []})
-
-
-def test_an_added_template_reaches_the_pods_by_a_rolling_update(space: Workspace):
-    space.apply(statefulset(2, claims=["data"]))
-    space.settled("web", readyReplicas=2)
-    before = {pod["metadata"]["uid"] for pod in space.pods.values()}
-    templates = [claim_template("data"), claim_template("log")]
-    space.patch({"spec": {"volumeClaimTemplates": templates}}, "web")
-    until(space, lambda: claims(space).keys(), {"data-web-0", "data-web-1", "log-web-0", "log-web-1"})
-    space.settled("web", readyReplicas=2, replicas=2)
-    assert not before & {pod["metadata"]["uid"] for pod in space.pods.values()}
-    assert space.warnings_so_far("FailedUpdate") == []
-    assert "conditions" not in space.status("web")
-
-
 def test_a_claim_stays_when_its_ordinal_is_wanted_again(space: Workspace):
-    """Scaled in and out while the pod ends: garbage collection must not take the claim with the pod."""
+    """Scaled in and out while the pod ends: garbage collection must not take the claim with the pod.
+
+    It does when the pod is scaled away for good.
+    """
     space.apply(statefulset(2, claims=["data"], **retention("Retain", "Delete")))
     space.settled("web", readyReplicas=2)
-    before = claims(space)["data-web-1"]["metadata"]["uid"]
-    space.kubectl("patch", "pod", "web-1", "-p", '{"metadata":{"finalizers":["example.com/hold"]}}')
+    before = uids(space)
+    space.set_finalizers("web-1", "example.com/hold")
     space.scale(1, "web")
     until(space, lambda: owners(space)["data-web-1"], ["Pod"])
     space.scale(2, "web")
     until(space, lambda: owners(space)["data-web-1"], [])
-    space.kubectl("patch", "pod", "web-1", "-p", '{"metadata":{"finalizers":null}}')
+    space.set_finalizers("web-1")
     space.settled("web", readyReplicas=2)
-    assert claims(space)["data-web-1"]["metadata"]["uid"] == before
+    assert uids(space) == before
+    space.scale(1, "web")
+    until(space, lambda: list(claims(space)), ["data-web-0"])

@@ -9,7 +9,6 @@ from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_ST
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from tests.support.fleet import Fleet
 from tests.support.persistent import (
-    ASKS,
     HOST,
     INJECTED,
     ZONE,
@@ -21,7 +20,6 @@ from tests.support.persistent import (
     recorded_as_placed,
     records,
 )
-from tests.support.stateful import statefulset
 from tests.support.workspace import Workspace, watched
 from tests.testkit.documents import Json
 
@@ -45,7 +43,7 @@ def bound_to(pod: Json) -> tuple[str, list[str]]:
 
 
 def test_pods_made_anew_go_back(space: Workspace):
-    """Rows 1 and 2."""
+    """Rows 1, 2 and 5 to 7: asked for, switched off, when the webhook leaves the path of pods, and on again."""
     space.apply(built_in())
     space.until(lambda: recorded_as_placed(space, 3))
     before, uids = places(space), {pod["metadata"]["uid"] for pod in space.pods.values()}
@@ -63,68 +61,15 @@ def test_pods_made_anew_go_back(space: Workspace):
         assert bound_to(pod) == (labels[ZONE], [before[name]])
         assert pod["metadata"]["annotations"][INJECTED] == "db"
 
-
-def test_records_follow_the_number_of_replicas(space: Workspace):
-    """Rows 3, 4 and 22."""
-    space.apply(built_in())
-    space.until(lambda: recorded_as_placed(space, 3))
-    space.kubectl("scale", SET, "--replicas=1")
-    space.until(lambda: list(records(space)) == ["db-0"])
-    space.kubectl("scale", SET, "--replicas=3")
-    space.until(lambda: recorded_as_placed(space, 3))
-    assert bound_to(space.pod("db-2")) == ("", [])
-    space.kubectl("scale", SET, "--replicas=0")
-    space.until(lambda: exists(space) and not records(space))
-
-
-def test_a_users_retention_policy_outlives_scaling(space: Workspace):
-    """Rows 8 and 9."""
-    space.apply(built_in())
-    space.until(lambda: recorded_as_placed(space, 3))
-    before = places(space)
-    space.patch({"spec": {"persistentPodStateRetentionPolicy": "WhenDeleted"}}, "db", "persistentpodstate")
-    space.kubectl("scale", SET, "--replicas=1")
-    space.until(lambda: list(space.pods) == ["db-0"])
-    space.kubectl("scale", SET, "--replicas=3")
-    space.until(lambda: places(space) == before)
-    assert bound_to(space.pod("db-2"))[1] == [before["db-2"]]
-
-
-def test_the_annotation_switches_it_off_and_on(space: Workspace):
-    """Rows 5, 6 and 7; and the webhook leaves the path of pods again."""
-    space.apply(built_in())
-    space.until(lambda: recorded_as_placed(space, 3))
-    before = records(space)
+    recorded = records(space)
     space.kubectl("annotate", SET, f"{AUTO}-")
     space.until(lambda: not exists(space))
     space.until(lambda: space.name not in asked_namespaces(space.cluster))
     space.kubectl("annotate", SET, f"{AUTO}=true")
-    space.until(lambda: records(space) == before)
+    space.until(lambda: records(space) == recorded)
     space.kubectl("annotate", SET, "kruise.io/required-persistent-topology-")
     space.until(lambda: all(list(state["nodeTopologyLabels"]) == [HOST] for state in records(space).values()))
     assert "requiredPersistentTopology" not in space.read("persistentpodstate", "db")["spec"]
-
-
-def test_a_hand_made_one_stays_without_its_workload(space: Workspace):
-    """Row 11."""
-    space.apply(built_in(annotations={}))
-    space.apply(by_hand())
-    space.until(lambda: recorded_as_placed(space, 3))
-    space.kubectl("delete", SET)
-    space.until(lambda: exists(space) and not records(space))
-
-
-def test_a_set_of_ours_with_reserved_ordinals(space: Workspace):
-    """Rows 1 and 21 with a StatefulSet of apps.kruise.io."""
-    manifest = statefulset(3, name="db", reserveOrdinals=[1])
-    manifest["metadata"]["annotations"] = ASKS
-    space.apply(manifest)
-    space.until(lambda: sorted(records(space)) == ["db-0", "db-2", "db-3"])
-    space.patch({"spec": {"reserveOrdinals": ["1-2"]}}, "db", "statefulsets.apps.kruise.io")
-    space.until(lambda: sorted(records(space)) == ["db-0", "db-3", "db-4"])
-    before = places(space)
-    space.kubectl("delete", "pod", "db-3")
-    space.until(lambda: places(space) == before and bound_to(space.pod("db-3"))[1] == [before["db-3"]])
 
 
 def test_who_creates_one_finds_the_rule_in_use(space: Workspace):

@@ -57,6 +57,14 @@ def test_a_pod_that_prepares_its_update_takes_its_deletion_to_the_other_side() -
     assert (new, old) == (Side(all=1, deleting=1), Side(all=1))
 
 
+def test_an_image_that_was_edited_by_hand_is_not_undone() -> None:
+    """The revision label of a pod decides, as users of in-place updates expect."""
+    document = msgspec.to_builtins(pod("n1"))
+    document["spec"]["containers"][0]["image"] = "nginx:debug"
+    result = planned(cloneset().replicas(2).in_place(), [msgspec.convert(document, Pod)])
+    assert summary(result) == ["create new"]
+
+
 @pytest.mark.parametrize(("age", "available"), [(0.5, 0), (1.5, 1)])
 def test_one_second_of_being_ready_is_a_second(age: float, available: int) -> None:
     found = classified([pod("a", ready_since=NOW - timedelta(seconds=age))], min_ready=1)

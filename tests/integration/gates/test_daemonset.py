@@ -1,23 +1,10 @@
-"""Feature gates and flags that change what users see (daemonset.md §4.7, §4.8, §4.11).
+"""DaemonSets: pods created with their node, lost nodes, images pulled ahead (daemonset.md §4.7, §4.8, §4.11)."""
 
-They decide which component binds pods, which pods a rollout waits for, and whether images are pulled ahead.
-"""
-
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from tests.support.daemons import IN_PLACE, NAME, NEW, OLD, by_node, daemonset, settled, started, strategy
 from tests.support.workspace import Workspace, image
 
-FLAGS = (
-    "--feature-gates=DaemonSetPruneIneligibleNodes=true,PreDownloadImageForDaemonSetUpdate=true",
-    "--assign-pods-by-scheduler=false",
-)
-
-
-def test_pods_are_made_with_their_node(space: Workspace):
-    made = started(space, 3)
-    first = {event.object["metadata"]["name"]: event.object for event in reversed(space.history())}
-    for node, pod in made.items():
-        spec = first[pod["metadata"]["name"]]["spec"]
-        assert (spec["nodeName"], spec["schedulerName"]) == (node, "kubernetes.io/daemonset-controller")
+WATCHED = (DAEMON_SET,)
 
 
 def test_images_are_pulled_ahead_of_an_update_in_rounds(space: Workspace):
@@ -41,8 +28,16 @@ def test_images_are_pulled_ahead_of_an_update_in_rounds(space: Workspace):
 
 
 def test_a_roll_does_not_wait_for_nodes_that_no_longer_fit(space: Workspace):
-    """Row 35: the excluded node's pod terminates until its finalizer is removed, and takes no budget."""
+    """Row 35: the excluded node's pod terminates until its finalizer is removed, and takes no budget.
+
+    Our controller assigns pods, not the scheduler: they are created with their node.
+    """
     before = started(space, 3)
+    first = {event.object["metadata"]["name"]: event.object for event in reversed(space.history())}
+    for node, pod in before.items():
+        spec = first[pod["metadata"]["name"]]["spec"]
+        assert (spec["nodeName"], spec["schedulerName"]) == (node, "kubernetes.io/daemonset-controller")
+
     lingering = before["node-0"]["metadata"]["name"]
     space.set_finalizers(lingering, "example.com/held")
     hostname = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["node-0"]}

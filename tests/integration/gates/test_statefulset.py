@@ -1,13 +1,11 @@
-"""Feature gates that change what users see: first ordinals, growing volumes, images pulled ahead."""
+"""StatefulSets: first ordinals, growing volumes, images pulled ahead."""
 
-import json
-
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from tests.support.stateful import IN_PLACE, claim_template, ordinals, statefulset
 from tests.support.workspace import Workspace, identity, image
 from tests.testkit.documents import Json
 
-GATES = ("StatefulSetStartOrdinal", "StatefulSetAutoResizePVCGate", "PreDownloadImageForInPlaceUpdate")
-FLAGS = (f"--feature-gates={','.join(f'{gate}=true' for gate in GATES)}",)
+WATCHED = (STATEFUL_SET,)
 GROWING: Json = {"volumeClaimUpdateStrategy": {"type": "OnPodRollingUpdate"}}
 
 
@@ -16,26 +14,28 @@ def sizes(space: Workspace) -> list[str]:
     return [item["status"].get("capacity", {}).get("storage", "") for item in space.read("pvc")["items"]]
 
 
-def grow(space: Workspace) -> None:
-    space.patch({"spec": {"volumeClaimTemplates": [claim_template("data", "2Gi")]}}, "web")
+def grow(space: Workspace, size: str) -> None:
+    space.patch({"spec": {"volumeClaimTemplates": [claim_template("data", size)]}}, "web")
 
 
 def test_ordinals_begin_where_the_set_says(space: Workspace):
     space.apply(statefulset(2, parallel=False))
     space.settled("web", readyReplicas=2)
-    space.patch({"spec": {"ordinals": {"start": 2}, "replicas": 3}}, "web")
-    space.settled("web", replicas=3, readyReplicas=3)
-    assert ordinals(space.pods) == [2, 3, 4]
-    message = space.refused("patch", "asts", "web", "--type=merge", "-p", '{"spec":{"ordinals":{"start":-1}}}')
-    assert "spec.ordinals.start" in message
+    space.patch({"spec": {"ordinals": {"start": 1}}}, "web")
+    space.settled("web", replicas=2, readyReplicas=2)
+    assert ordinals(space.pods) == [1, 2]
+    assert "spec.ordinals.start" in space.refuses_patch("asts", "web", {"spec": {"ordinals": {"start": -1}}})
 
 
 def test_volumes_grow_with_the_rollout(space: Workspace):
-    """Each claim before its pod, as many at a time as may be unavailable; a partition keeps the others small."""
+    """Each claim before its pod, as many at a time as may be unavailable; a partition keeps the others small.
+
+    If only the templates are larger, claims grow and no pod is touched.
+    """
     space.apply(statefulset(3, claims=["data"], strategy=IN_PLACE | {"partition": 2}, **GROWING))
     space.settled("web", readyReplicas=3)
     before = {identity(pod) for pod in space.pods.values()}
-    grow(space)
+    grow(space, "2Gi")
     space.set_image("nginx:mainline", "web")
     status = space.settled("web", updatedReadyReplicas=1, readyReplicas=3)
     assert sizes(space) == ["1Gi", "1Gi", "2Gi"]
@@ -46,21 +46,17 @@ def test_volumes_grow_with_the_rollout(space: Workspace):
     space.patch({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}, "web")
     space.settled("web", updatedReadyReplicas=3, readyReplicas=3)
     assert sizes(space) == ["2Gi", "2Gi", "2Gi"]
-    assert {identity(pod) for pod in space.pods.values()} == before
     space.event("SuccessfulResize", "resize Claim data-web-2 Pod web-2 in StatefulSet web success")
     annotations = space.read("pvc", "data-web-2")["metadata"]["annotations"]
     assert annotations["apps.kruise.io/owned-by-asts"] == "web"
 
-
-def test_only_larger_templates_restart_nobody(space: Workspace):
-    space.apply(statefulset(2, claims=["data"], **GROWING))
-    space.settled("web", readyReplicas=2)
-    before = {identity(pod) for pod in space.pods.values()}
-    grow(space)
-    counts = {"volumeClaimName": "data", "compatibleReplicas": 2, "compatibleReadyReplicas": 2}
-    space.until(lambda: sizes(space) == ["2Gi", "2Gi"])
-    space.settled("web", volumeClaims=[counts], readyReplicas=2)
+    mark = space.now()
+    grow(space, "3Gi")
+    space.until(lambda: sizes(space) == ["3Gi", "3Gi", "3Gi"])
+    counts = {"volumeClaimName": "data", "compatibleReplicas": 3, "compatibleReadyReplicas": 3}
+    space.settled("web", volumeClaims=[counts], readyReplicas=3)
     assert {identity(pod) for pod in space.pods.values()} == before
+    assert {image(event.object) for event in space.history(mark)} <= {"nginx:mainline"}
 
 
 def test_a_class_that_cannot_expand_is_refused_at_admission(space: Workspace):
@@ -78,13 +74,12 @@ def test_a_class_that_cannot_expand_is_refused_at_admission(space: Workspace):
         return made | {"spec": made["spec"] | {"storageClassName": space.name}}
 
     space.apply(statefulset(0, volumeClaimTemplates=[template("1Gi")], **GROWING))
-    body = json.dumps({"spec": {"volumeClaimTemplates": [template("2Gi")]}})
-    message = space.refused("patch", "asts", "web", "--type=merge", "-p", body)
+    message = space.refuses_patch("asts", "web", {"spec": {"volumeClaimTemplates": [template("2Gi")]}})
     assert "does not support volume expansion" in message
 
 
 def test_images_are_pulled_ahead_of_an_update_in_rounds(space: Workspace):
-    manifest = statefulset(5, strategy=IN_PLACE | {"partition": 4})
+    manifest = statefulset(5, strategy=IN_PLACE | {"partition": 4, "maxUnavailable": 2})
     manifest["metadata"]["annotations"] = {"apps.kruise.io/image-predownload-parallelism": "2"}
     space.apply(manifest)
     space.settled("web", readyReplicas=5)
@@ -99,12 +94,3 @@ def test_images_are_pulled_ahead_of_an_update_in_rounds(space: Workspace):
     space.patch({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}, "web")
     space.settled("web", updatedReadyReplicas=5, readyReplicas=5)
     space.until(lambda: not space.read("imagepulljob")["items"])
-
-
-def test_few_pods_are_not_worth_a_pull(space: Workspace):
-    space.apply(statefulset(2, strategy=IN_PLACE))
-    space.settled("web", readyReplicas=2)
-    space.set_image("nginx:mainline", "web")
-    revision = space.settled("web", updatedReadyReplicas=2)["updateRevision"]
-    labels = space.read("controllerrevision", revision)["metadata"]["labels"]
-    assert labels["apps.kruise.io/image-predownload-ignored"] == "true"
