@@ -1,11 +1,11 @@
-"""PodUnavailableBudgets with kubectl: objects, evictions and deletions, and the resulting counts."""
+"""PodUnavailableBudgets: objects, evictions and deletions, and the resulting counts."""
 
-import json
-import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET
+from flotilla_common.api.resources import POD
+from tests.support.rest import Refused
 from tests.support.workspace import Workspace, is_ready, terminating
 from tests.testkit.documents import Json
 
@@ -60,27 +60,31 @@ def allows(space: Workspace, units: int, name: str = NAME, **fields: int) -> Non
 
 
 def evict(space: Workspace, name: str, **options: object) -> tuple[bool, str]:
-    """Evict a pod by its subresource; return whether that was admitted, and kubectl's output."""
-    body = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": name, "namespace": space.name},
-        "deleteOptions": options,
-    }
-    path = f"/api/v1/namespaces/{space.name}/pods/{name}/eviction"
-    return attempt(space, "create", "--raw", path, "-f", "-", stdin=json.dumps(body))
+    """Evict a pod by its subresource; return whether that was admitted, and the apiserver's words."""
+    metadata = {"name": name, "namespace": space.name}
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options}
+    return _asked(space, "POST", f"{POD.path(space.name, name)}/eviction", body)
 
 
-def attempt(space: Workspace, *arguments: str, stdin: str = "") -> tuple[bool, str]:
+def remove(space: Workspace, name: str, **options: object) -> tuple[bool, str]:
+    """Delete a pod without waiting for its end; return the same."""
+    return _asked(space, "DELETE", POD.path(space.name, name), options)
+
+
+def _asked(space: Workspace, method: str, path: str, body: object) -> tuple[bool, str]:
+    try:
+        space.cluster.rest.send(method, path, body)
+    except Refused as refusal:
+        return False, f"{refusal.reason}: {refusal.message}"
+    return True, ""
+
+
+def attempt(space: Workspace, *arguments: str) -> tuple[bool, str]:
     """Run kubectl; return whether it succeeded, and its output."""
-    line = [space.cluster.program("kubectl"), f"--kubeconfig={space.cluster.kubeconfig}", "-n", space.name, *arguments]
-    done = subprocess.run(line, input=stdin, capture_output=True, text=True, timeout=120, check=False)
-    return done.returncode == 0, done.stdout + done.stderr
-
-
-def remove(space: Workspace, name: str, *arguments: str) -> tuple[bool, str]:
-    """Delete a pod without waiting for its end."""
-    return attempt(space, "delete", "pod", name, "--wait=false", *arguments)
+    try:
+        return True, space.kubectl(*arguments)
+    except AssertionError as refusal:
+        return False, str(refusal)
 
 
 def at_once(space: Workspace, names: Sequence[str], together: int = 8) -> list[str]:

@@ -5,11 +5,8 @@ The apiserver accepts the containers; a test sets their statuses.
 
 import json
 
-import pytest
-
 from flotilla_common.api.kinds.ephemeraljob.types import FINALIZER, JOB_UID_ENV
 from tests.support.ephemeral import (
-    LABELS,
     NAME,
     begun,
     container,
@@ -22,7 +19,7 @@ from tests.support.ephemeral import (
     say,
     started,
 )
-from tests.support.workspace import Workspace, condition, identity, restarts
+from tests.support.workspace import Workspace, identity, restarts
 from tests.testkit.documents import Json
 
 
@@ -72,22 +69,6 @@ def test_many_at_once_and_more_later(space: Workspace):
     reached(space, phase="Succeeded", match=3, succeeded=3)
 
 
-@pytest.mark.parametrize(
-    ("codes", "phase"), [((1, 127), "Failed"), ((0, 1), "Unknown")], ids=["all failed", "some failed"]
-)
-def test_failures(space: Workspace, codes: tuple[int, ...], phase: str):
-    """Rows 5 and 6."""
-    started(space, "p1", "p2")
-    space.apply(ephemeraljob(parallelism=2))
-    begun(space, "p1", "p2")
-    for pod, code in zip(("p1", "p2"), codes, strict=True):
-        end(space, pod, code=code)
-    failed = sum(code > 0 for code in codes)
-    status = reached(space, phase=phase, match=2, failed=failed, succeeded=2 - failed)
-    assert conditions(status)["JobFailed"] == "CreateFailed"
-    assert ("completionTime" in status) == (phase == "Failed")
-
-
 def test_containers_that_do_not_start(space: Workspace):
     """Rows 5 and 22: a command that does not exist fails; an image that cannot be pulled is waited for."""
     started(space, "p1", "p2")
@@ -101,20 +82,6 @@ def test_containers_that_do_not_start(space: Workspace):
     space.patch({"spec": {"activeDeadlineSeconds": 1}}, NAME)
     status = reached(space, phase="Failed", waiting=1, failed=1)
     assert conditions(status)["JobFailed"] == "DeadlineExceeded"
-
-
-def test_a_deadline(space: Workspace):
-    """Row 9: containers run on, and no further pod gets one."""
-    started(space, "p1", "p2")
-    space.apply(ephemeraljob(activeDeadlineSeconds=3))
-    begun(space, "p1")
-    runs(space, "p1")
-    status = reached(space, phase="Failed", match=2, running=1)
-    said = f"EphemeralJob {space.name}/{NAME} was active longer than specified deadline"
-    assert said in {one["message"] for one in status["conditions"] if one["reason"] == "DeadlineExceeded"}
-    end(space, "p1")
-    space.catch_up()
-    assert injected(space) == ["p1"]
 
 
 def test_paused_and_without_parallelism(space: Workspace):
@@ -138,19 +105,6 @@ def test_paused_and_without_parallelism(space: Workspace):
     begun(space, "p1", "p2")
 
 
-def test_it_waits_for_pods(space: Workspace):
-    """Row 8; a pod that gets the labels later counts, too."""
-    space.apply(ephemeraljob(parallelism=2))
-    status = reached(space, phase="Waiting", match=0)
-    assert conditions(status)["MatchedEmpty"] == "MatchEmpty"
-    started(space, "p1", "p2")
-    begun(space, "p1", "p2")
-    space.label("p2", "app-")
-    reached(space, match=1)
-    space.label("p2", *(f"{key}={value}" for key, value in LABELS.items()))
-    reached(space, match=2)
-
-
 def test_names_that_are_taken(space: Workspace):
     """Rows 10, 11 and 21: a name stays taken; two names can coexist in one pod."""
     started(space, "p1", "p2")
@@ -167,19 +121,6 @@ def test_names_that_are_taken(space: Workspace):
     space.apply(ephemeraljob())
     assert conditions(reached(space, phase="Waiting", match=0))["MatchedEmpty"] == "MatchEmpty"
     assert len(owners(space.pod("p2"), NAME)) == 1
-
-
-def test_several_containers(space: Workspace):
-    """Rows 12 and 13: all of them at once; the pod is done when all are."""
-    started(space, "p1")
-    space.apply(ephemeraljob(containers=[container(NAME), container("b")]))
-    begun(space, "p1")
-    end(space, "p1")
-    reached(space, phase="Unknown", match=1, succeeded=0)
-    runs(space, "p1", name="b")
-    reached(space, phase="Running", running=1)
-    end(space, "p1", code=2, name="b")
-    reached(space, phase="Failed", failed=1)
 
 
 def test_deleted_at_work_and_after_its_end(space: Workspace):
@@ -205,18 +146,3 @@ def test_it_goes_with_its_namespace(space: Workspace):
     reached(space, match=1)
     space.cluster.kubectl("delete", "namespace", space.name, "--wait=false")
     space.until(lambda: not space.clone(NAME) and not space.pods)
-
-
-def test_an_image_update_in_place_leaves_the_containers_alone(space: Workspace):
-    """Row 24, within what the apiserver shows."""
-    started(space, "p1")
-    space.apply(ephemeraljob())
-    begun(space, "p1")
-    runs(space, "p1")
-    reached(space, running=1)
-    before = space.pod("p1")["status"]["ephemeralContainerStatuses"]
-    image = [{"op": "replace", "path": "/spec/containers/0/image", "value": "nginx:mainline"}]
-    space.kubectl("patch", "pod", "p1", "--type=json", "-p", json.dumps(image))
-    space.until(lambda: restarts(space.pod("p1")) == 1 and condition(space.pod("p1"), "Ready")["status"] == "True")
-    assert space.pod("p1")["status"]["ephemeralContainerStatuses"] == before
-    reached(space, phase="Running", running=1)

@@ -90,10 +90,10 @@ def test_reports_that_do_not_count(game: Game):
 
 def test_many_pods_at_once(game: Game):
     """Report about many pods: one write for each of them, beside kubelets that write the same conditions."""
-    names = [f"p{number}" for number in range(20)]
+    names = [f"p{number}" for number in range(8)]
     game.start(*names)
     game.space.apply(marker())
-    game.observed(matchedPods=20)
+    game.observed(matchedPods=8)
     since = game.space.now()
     game.say(**{f"{name}__m__idle": (OK, "") for name in names})
     body = json.dumps({"status": {"conditions": [{"type": "kubelet.io/says", "status": "True"}]}})

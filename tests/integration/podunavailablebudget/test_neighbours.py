@@ -5,7 +5,7 @@ from tests.support.spread import NAME, plain, spread
 from tests.support.workspace import Workspace, terminating, version_of
 from tests.testkit.documents import Json
 
-FORCED = ("--force", "--grace-period=0")
+FORCED = {"gracePeriodSeconds": 0}
 KEEP = "example.com/keep"
 
 
@@ -36,16 +36,16 @@ def test_force_deletes(space: Workspace) -> None:
     space.apply(budget(protectTotalReplicas=3))
     create(space, ["a", "b", "c"])
     allows(space, 1, currentAvailable=3)
-    assert remove(space, "a", *FORCED)[0]
+    assert remove(space, "a", **FORCED)[0]
     space.until(lambda: "a" not in space.pods)
-    assert not remove(space, "b", *FORCED)[0]
+    assert not remove(space, "b", **FORCED)[0]
     space.patch({"spec": {"maxUnavailable": 2}}, "pub", "podunavailablebudget")
     allows(space, 1, desiredAvailable=1)
     space.set_finalizers("b", KEEP)
     assert remove(space, "b")[0]
     space.until(lambda: terminating(space.pod("b")))
-    assert not remove(space, "c", *FORCED)[0]
-    assert remove(space, "b", *FORCED)[0]
+    assert not remove(space, "c", **FORCED)[0]
+    assert remove(space, "b", **FORCED)[0]
     space.set_finalizers("b")
 
 

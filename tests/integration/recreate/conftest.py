@@ -3,7 +3,6 @@
 The nodes are fake: their kubelets start pods, and a scenario restarts containers in the pod's status.
 """
 
-import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from functools import cached_property
@@ -17,47 +16,31 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import RecreateSta
 from flotilla_common.bus import subjects
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.node.reports import RECREATE_REQUESTS, Answer, RecreateReport
-from flotilla_dev.cluster.kwok import Kubelet
 from tests.support.broker import people
-from tests.support.cluster import Cluster, Kubectl, control_plane, eventually
-from tests.support.fleet import Fleet, fleet
+from tests.support.cluster import Cluster, Kubectl, eventually
+from tests.support.fleet import Fleet
 from tests.support.objects import Objects
 from tests.support.rest import STRATEGIC
 from tests.support.workspace import new_namespace
 from tests.testkit.documents import Json
 
-SERVICES = ("watcher", "cloneset", "sidecar", "jobs", "webhook")
-FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5")
 NODE = "node-0"
 PATIENCE = 60.0  # seconds; far above what anything here takes
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def flotilla(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> AsyncIterator[Fleet]:
-    """Run the services: shared by all, except where they are killed."""
-    if not getattr(request.module, "OWN_PLANE", False):
-        yield request.getfixturevalue("shared")
-        return
-    async with (
-        control_plane(tmp_path_factory.mktemp("plane"), kubelet=Kubelet(start=50, readiness=10, stop=50)) as cluster,
-        fleet(cluster, services=SERVICES, flags=FLAGS) as running,
-    ):
-        yield running
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def bus(flotilla: Fleet) -> AsyncIterator[NatsBus]:
+async def bus(shared: Fleet) -> AsyncIterator[NatsBus]:
     """Connect to the bus as the agent of NODE."""
-    client = NatsBus(people(flotilla.nats), name="agent", inbox_prefix=subjects.node_inbox(NODE))
+    client = NatsBus(people(shared.nats), name="agent", inbox_prefix=subjects.node_inbox(NODE))
     await client.ensure_stream(subjects.ACT_STREAM)  # returns when it is connected
     yield client
     await client.close()
 
 
 @pytest.fixture
-def space(flotilla: Fleet, bus: NatsBus, request: pytest.FixtureRequest) -> "Space":
+def space(shared: Fleet, bus: NatsBus, request: pytest.FixtureRequest) -> "Space":
     """Return a fresh namespace, named after the test."""
-    return Space(flotilla.cluster, bus, new_namespace(flotilla.cluster, request.node.nodeid))
+    return Space(shared.cluster, bus, new_namespace(shared.cluster, request.node.nodeid))
 
 
 class Space(Kubectl):
@@ -116,9 +99,8 @@ class Space(Kubectl):
         return identity
 
     def request(self, *containers: str, name: str = "restart", pod: str = "web", **fields: Any) -> Json:
-        """Run `kubectl create` of a request; return the created object."""
-        text = json.dumps(request(*containers, name=name, pod=pod, **fields))
-        return json.loads(self.kubectl("create", "-f", "-", "-o", "json", stdin=text))
+        """Create a request as `kubectl create` does; return the created object."""
+        return self.api_objects.create(request(*containers, name=name, pod=pod, **fields))
 
     def status(self, name: str = "restart") -> Json:
         return self.read("crr", name).get("status", {})
@@ -144,10 +126,6 @@ class Space(Kubectl):
         while answer.again:  # what an agent does on a busy machine
             answer = await self.report(*states, **words)
         assert answer.accepted, answer
-
-    def copy(self, name: str = "restart") -> str:
-        """Return the subject of the agent's copy of a request."""
-        return f"node.v1.{NODE}.containerrecreaterequests.{self.name}.{name}"
 
 
 def state(name: str, phase: str, message: str = "", *, killed: bool = False) -> RecreateState:

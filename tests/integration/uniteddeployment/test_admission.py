@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from tests.support.united import NAME, children, replicas_of, settled, united
 from tests.support.workspace import Workspace
 from tests.testkit.documents import Json
@@ -37,28 +35,19 @@ def test_the_flat_layout_of_clone_sets_in_the_first_version(space: Workspace) ->
     assert "maxUnavailable" not in stored
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        ({"replicas": -1}, "spec.replicas"),
-        ({"selector": {}}, "spec.selector"),
+def test_refusals_name_the_field(space: Workspace) -> None:
+    """Of new objects, and of changes to a subset that are not allowed."""
+    twice: Json = {"topology": {"subsets": [{"name": "a"}, {"name": "a"}]}}
+    nobody: Json = {"updateStrategy": {"manualUpdate": {"partitions": {"z": 1}}}}
+    changes = [
         ({"template": {}}, "spec.template"),
-        ({"topology": {"subsets": [{"name": "a"}, {"name": "a"}]}}, "spec.topology.subsets[1]"),
-        (
-            {"topology": {"subsets": [{"name": "a", "replicas": 1}, {"name": "b", "minReplicas": 1}]}},
-            "mutually exclusive",
-        ),
-        ({"topology": {"subsets": [{"name": "a", "replicas": 9}, {"name": "b"}]}}, "spec.topology.subsets"),
-        ({"updateStrategy": {"manualUpdate": {"partitions": {"z": 1}}}}, "subset z does not exist"),
-    ],
-)
-def test_refusals_name_the_field(space: Workspace, change: Json, text: str) -> None:
-    manifest = united(4, "ab")
-    manifest["spec"] |= change
-    assert text in space.refuses(manifest)
-
-
-def test_what_must_not_change_of_a_subset(space: Workspace) -> None:
+        (twice, "spec.topology.subsets[1]"),
+        (nobody, "subset z does not exist"),
+    ]
+    for change, text in changes:
+        manifest = united(4, "ab")
+        manifest["spec"] |= change
+        assert text in space.refuses(manifest)
     manifest = united(2, [{"name": "a", "tolerations": [{"key": "spot", "operator": "Exists"}]}, "b"])
     space.apply(manifest)
     manifest["spec"]["topology"]["subsets"][0]["tolerations"] = []

@@ -48,6 +48,10 @@ def on_nodes(pods: list[Json]) -> Counter[str]:
 
 @pytest.mark.usefixtures("zones")
 def test_a_workload_in_each_zone(space: Workspace) -> None:
+    """It is created, updated by partitions, and loses a subset, which comes back.
+
+    When a subset is added or removed, its workload is created or deleted.
+    """
     applied = space.kubectl("apply", "-f", "-", stdin=SAMPLE)
     assert applied == "uniteddeployment.apps.kruise.io/sample-ud created\n"
     sample(space)
@@ -63,11 +67,7 @@ def test_a_workload_in_each_zone(space: Workspace) -> None:
         assert one["metadata"]["name"].startswith(f"sample-ud-{subset}-")
     assert on_nodes(list(space.pods.values())) == {"node-0": 1, "node-1": 3, "node-2": 2}
 
-
-@pytest.mark.usefixtures("zones")
-def test_an_update_by_partitions(space: Workspace) -> None:
-    space.apply(SAMPLE)
-    first = sample(space)["updatedRevision"]
+    first = space.status("sample-ud")["updatedRevision"]
     before = {name: identity(pod) for name, pod in space.pods.items()}
     held = {"updateStrategy": {"manualUpdate": {"partitions": {"subset-b": 3, "subset-c": 1}}}}
     container = {"name": "nginx", "image": "nginx:mainline"}
@@ -79,21 +79,16 @@ def test_an_update_by_partitions(space: Workspace) -> None:
         "sample-ud-subset-a-0",
         "sample-ud-subset-c-1",
     ]
-    space.apply(SAMPLE.replace("nginx:alpine", "nginx:mainline"))
+    updated = SAMPLE.replace("nginx:alpine", "nginx:mainline")
+    space.apply(updated)
     assert sample(space)["currentRevision"] != first
 
-
-@pytest.mark.usefixtures("zones")
-def test_subsets_come_and_go(space: Workspace) -> None:
-    """When a subset is added or removed, its workload is created or deleted."""
-    space.apply(SAMPLE)
-    sample(space)
-    begin = SAMPLE.index("    - name: subset-c")
-    end = SAMPLE.index("  updateStrategy:")
-    space.apply((SAMPLE[:begin] + SAMPLE[end:]).replace("        subset-c: 0\n", "").replace("50%", "5"))
+    begin = updated.index("    - name: subset-c")
+    end = updated.index("  updateStrategy:")
+    space.apply((updated[:begin] + updated[end:]).replace("        subset-c: 0\n", "").replace("50%", "5"))
     space.until(lambda: workloads(space).keys() == {"subset-a", "subset-b"})
     sample(space)
-    space.apply(SAMPLE)
+    space.apply(updated)
     space.until(lambda: workloads(space).keys() == {"subset-a", "subset-b", "subset-c"})
     sample(space)
     assert older(space)["subsetReplicas"] == {"subset-a": 1, "subset-b": 3, "subset-c": 2}

@@ -4,17 +4,13 @@ The apiserver is a real one with two replicas of the webhook.
 """
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import pytest
-import pytest_asyncio
 
-from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.kinds.podunavailablebudget.types import POD_UNAVAILABLE_BUDGET, RELATED_BUDGET
+from flotilla_common.api.kinds.podunavailablebudget.types import RELATED_BUDGET
 from flotilla_dev.cluster import kwok
-from tests.support.balancer import Webhooks, balanced_webhooks
+from tests.integration.policies.conftest import Site
 from tests.support.budgets import (
     REFUSED,
     allows,
@@ -28,45 +24,20 @@ from tests.support.budgets import (
     remove,
     serving,
 )
-from tests.support.cluster import control_plane
-from tests.support.fleet import Fleet, fleet
-from tests.support.shared_plane import KUBELET, NODES
-from tests.support.workspace import Workspace, is_ready, watched
+from tests.support.shared_plane import NODES
+from tests.support.workspace import Workspace, is_ready
+from tests.testkit.documents import Json
 
-FLAGS = ("--feature-gates=PodUnavailableBudgetUpdateGate=true",)
 CALLS = 'controller_runtime_webhook_requests_total{code="200",webhook="/validate-pod"}'
 PREVENTED = "PubPreventPodDeletion"
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-class Site(NamedTuple):
-    """The services, and the replicas of the webhook among them."""
-
-    flotilla: Fleet
-    webhooks: Webhooks
-
-    @property
-    def calls(self) -> float:
-        """Return how often the apiserver has called for pods that are deleted or updated."""
-        members = (one for one in self.flotilla.members.values() if one.name == "webhook")
-        return sum(one.metric(CALLS) for one in members)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
-    async with (
-        control_plane(tmp_path_factory.mktemp("plane"), nodes=NODES, kubelet=KUBELET) as cluster,
-        fleet(cluster, ("watcher", "policy"), flags=FLAGS) as services,
-        balanced_webhooks(services, 2) as webhooks,
-    ):
-        yield Site(services, webhooks)
-
-
-@pytest.fixture
-def space(request: pytest.FixtureRequest, site: Site) -> Iterator[Workspace]:
-    with watched(site.flotilla.cluster, request.node.nodeid, CLONE_SET, POD_UNAVAILABLE_BUDGET) as made:
-        yield made
+def calls(site: Site) -> float:
+    """Return how often the apiserver has called for pods that are deleted or updated."""
+    members = (one for one in site.flotilla.members.values() if one.name == "webhook")
+    return sum(one.metric(CALLS) for one in members)
 
 
 async def test_deletions(space: Workspace) -> None:
@@ -75,7 +46,7 @@ async def test_deletions(space: Workspace) -> None:
     create(space, ["a", "b", "c"])
     assert {pod["metadata"]["annotations"][RELATED_BUDGET] for pod in space.pods.values()} == {"pub"}
     allows(space, 1, currentAvailable=3)
-    assert remove(space, "a", "--dry-run=server")[0]  # 40
+    assert remove(space, "a", dryRun=["All"])[0]  # 40
     allows(space, 1)
     space.set_finalizers("a", "example.com/keep")
     assert remove(space, "a")[0]
@@ -116,29 +87,19 @@ async def test_what_pods_and_budgets_say(space: Workspace) -> None:
     assert evict(space, "d")[0]  # 54
 
 
-async def test_the_older_version(space: Workspace) -> None:
-    """Follow example 37."""
-    annotations = {"kruise.io/pub-protect-operations": "UPDATE", "pub.kruise.io/protect-total-replicas": "2"}
-    space.apply(budget(version="v1alpha1", annotations=annotations, maxUnavailable=0))
-    create(space, ["a", "b"])
-    allows(space, 0, currentAvailable=2)
-    assert not attempt(space, "set", "image", "pod/b", "main=nginx:2")[0]
-    assert remove(space, "b")[0]
-
-
 async def test_updates(site: Site, space: Workspace) -> None:
     """Follow examples 30, 31, 33 to 35; an update that disrupts nothing costs no call."""
     space.apply(budget(protectTotalReplicas=3))
     create(space, ["a", "b", "c"])
     allows(space, 1, currentAvailable=3)
-    before = site.calls
+    before = calls(site)
     space.annotate("a", "note=changed")
     space.label("a", "note=changed")
     space.set_finalizers("a", "example.com/keep")
     space.patch({"metadata": {"finalizers": None}}, "a", "pod")
-    assert site.calls == before
+    assert calls(site) == before
     space.kubectl("set", "image", "pod/a", "main=nginx:broken")
-    assert site.calls == before + 1
+    assert calls(site) == before + 1
     space.until(lambda: not is_ready(space.pod("a")))
     allowed, told = attempt(space, "label", "pod", "b", "unavailable-pod.kruise.io/x=")
     assert (allowed, REFUSED in told) == (False, True)
@@ -155,7 +116,7 @@ async def test_namespaces_that_are_deleted(space: Workspace) -> None:
     space.apply(budget(maxUnavailable=0, protectTotalReplicas=3))
     create(space, ["a", "b", "c"])
     allows(space, 0, currentAvailable=3)
-    assert not remove(space, "a", "--force", "--grace-period=0")[0]
+    assert not remove(space, "a", gracePeriodSeconds=0)[0]
     space.kubectl("delete", "namespace", space.name, "--timeout=50s")
 
 
@@ -163,13 +124,13 @@ async def test_pods_of_no_budget_cost_no_call(site: Site, space: Workspace) -> N
     space.apply(budget(protectTotalReplicas=1))
     create(space, ["a"])
     allows(space, 1)
-    before = site.calls
+    before = calls(site)
     space.create(bare(["x", "y"], labels={"app": "other"}))
     space.until(lambda: {"x", "y"} <= space.pods.keys() and all(map(is_ready, space.pods.values())))
     assert RELATED_BUDGET not in space.pod("x")["metadata"].get("annotations", {})
     space.kubectl("set", "image", "pod/x", "main=nginx:2")
     assert remove(space, "x")[0]
-    assert site.calls == before
+    assert calls(site) == before
 
 
 async def test_a_budget_counts_from_its_first_status_on(space: Workspace) -> None:
@@ -211,8 +172,8 @@ async def test_a_drain_waits_for_the_budget(space: Workspace) -> None:
     assert min(map(serving, space.moments(since))) >= 3
 
 
-def bound(node: str, names: Sequence[str], image: str = "nginx:alpine") -> str:
-    """Return pods without a controller on a node that may be new, as JSON."""
+def bound(node: str, names: Sequence[str], image: str = "nginx:alpine") -> Json:
+    """Return pods without a controller on a node that may be new."""
     made = bare(names)
     for pod in made["items"]:
         pod["spec"] |= {
@@ -220,7 +181,7 @@ def bound(node: str, names: Sequence[str], image: str = "nginx:alpine") -> str:
             "containers": [{"name": "main", "image": image}],
             "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}],
         }
-    return json.dumps(made)
+    return made
 
 
 async def test_a_node_that_is_tainted(site: Site, space: Workspace) -> None:
@@ -246,7 +207,7 @@ def prevented(space: Workspace) -> set[str]:
     return {event["involvedObject"]["name"] for event in events if event["reason"] == PREVENTED}
 
 
-PODS, BUDGET = 40, 5
+PODS, BUDGET = 30, 5
 
 
 @pytest.mark.parametrize("killed", [False, True])

@@ -6,25 +6,17 @@ At no moment has a subset more pods than allowed, and at rest no place is lost.
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable
 
 import pytest
-import pytest_asyncio
 
-from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
-from tests.support.balancer import Webhooks, balanced_webhooks
-from tests.support.cluster import control_plane
-from tests.support.fleet import Fleet, fleet
-from tests.support.shared_plane import KUBELET, NODES
+from tests.integration.policies.conftest import Site
+from tests.support.budgets import evict
 from tests.support.spread import aged, at_rest, awaited, books, most_at_once, places, plain, spread, subset_of, totals
-from tests.support.workspace import Workspace, cloneset, is_ready, watched
+from tests.support.workspace import Workspace, cloneset, is_ready
 from tests.testkit.documents import Json
 
 PODS, LIMIT = 24, 8
-FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after=6")
-"""Shorter timeouts than the defaults, so that scenarios do not spend their time waiting."""
 GROUP = "train.example.com"
 WHITE_LIST: Json = {
     "workloads": [
@@ -38,34 +30,7 @@ WHITE_LIST: Json = {
     ]
 }
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
-
-
-class Site(NamedTuple):
-    """The services, and the replicas of the webhook among them."""
-
-    flotilla: Fleet
-    webhooks: Webhooks
-
-    async def restart(self, name: str) -> None:
-        """Start what was killed."""
-        await (self.webhooks.start(name) if name.startswith("webhook") else self.flotilla.start(name))
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
-    async with (
-        control_plane(tmp_path_factory.mktemp("plane"), nodes=NODES, kubelet=KUBELET) as cluster,
-        fleet(cluster, ("watcher", "cloneset", "topology"), flags=FLAGS) as services,
-        balanced_webhooks(services, 2) as webhooks,
-    ):
-        yield Site(services, webhooks)
-
-
-@pytest.fixture
-def space(request: pytest.FixtureRequest, site: Site) -> Iterator[Workspace]:
-    with watched(site.flotilla.cluster, request.node.nodeid, CLONE_SET, WORKLOAD_SPREAD) as made:
-        yield made
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def until(space: Workspace, check: Callable[[], bool], seconds: float = 90) -> None:
@@ -75,13 +40,6 @@ async def until(space: Workspace, check: Callable[[], bool], seconds: float = 90
     except AssertionError as late:
         late.add_note(f"{places(space.pods.values())} {totals(space)}\n{books(space)}")
         raise
-
-
-def evict(space: Workspace, name: str) -> None:
-    """Evict through the API for it, as a drain does."""
-    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": space.name}}
-    path = f"/api/v1/namespaces/{space.name}/pods/{name}/eviction"
-    space.cluster.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(body), check=False)
 
 
 def churn(space: Workspace, dice: random.Random) -> None:

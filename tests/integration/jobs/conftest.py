@@ -1,4 +1,9 @@
-"""One control plane, the services and fake agents per file, one namespace per scenario."""
+"""The jobs service on a control plane of its own, with fake agents of the nodes; one namespace per scenario.
+
+The service is killed, has a second replica and its clock set, and a gate is on. All files of the folder share the
+plane, and so one worker of pytest-xdist. They run in the order of their names: `test_set_clock.py`, which leaves the
+clock wrong, is the last one.
+"""
 
 import asyncio
 import subprocess
@@ -25,12 +30,19 @@ from tests.testkit.documents import Json
 
 FAST = Kubelet(start=50, restart=50, stop=50)
 NODES = 4
-SERVICES = ("watcher", "cloneset", "jobs", "webhook")
+SERVICES = ("watcher", "cloneset", "sidecar", "jobs", "webhook")
+FLAGS = (
+    "--nodeimage-creation-delay=1s",
+    "--shards=4",
+    "--lease-duration=4s",
+    "--lease-retry-period=500ms",
+    "--feature-gates=PreDownloadImageForInPlaceUpdate=true",
+)
 WATCHED = (POD, CLONE_SET, NODE_IMAGE, IMAGE_PULL_JOB, IMAGE_LIST_PULL_JOB)
 
 
 class Running(NamedTuple):
-    """The processes that the scenarios of a file share."""
+    """The processes that all scenarios share."""
 
     cluster: Cluster
     fleet: Fleet
@@ -39,13 +51,11 @@ class Running(NamedTuple):
     nodes: list[str]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def running(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> AsyncIterator[Running]:
-    flags: tuple[str, ...] = getattr(request.module, "FLAGS", ())
-    folder = tmp_path_factory.mktemp("plane")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
     async with (
-        control_plane(folder, nodes=NODES, kubelet=FAST) as cluster,
-        fleet(cluster, SERVICES, ("--nodeimage-creation-delay=1s", *flags)) as services,
+        control_plane(tmp_path_factory.mktemp("plane"), nodes=NODES, kubelet=FAST) as cluster,
+        fleet(cluster, SERVICES, FLAGS) as services,
     ):
         names = await asyncio.to_thread(_nodes, cluster)
         with (

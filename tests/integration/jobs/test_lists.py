@@ -2,7 +2,7 @@
 
 import json
 
-from tests.integration.imagepull.conftest import PullSpace
+from tests.integration.jobs.conftest import PullSpace
 from tests.support.fake_agents import FAIL
 from tests.testkit.documents import Json
 
@@ -54,14 +54,6 @@ def test_a_changed_list_keeps_what_it_still_wants(space: PullSpace):
     assert children(space)["a:2"] == before["a:2"]
     done(space, completed=2, desired=2)
     assert "completionTime" not in space.job("list", "ImageListPullJob")
-
-
-def test_another_template_replaces_all_jobs(space: PullSpace):
-    space.apply(images("a:3", "b:3", completionPolicy={"type": "Never"}))
-    done(space, completed=2)
-    before = set(children(space).values())
-    space.apply(images("a:3", "b:3", completionPolicy={"type": "Never"}, parallelism=2))
-    space.until(lambda: len(children(space)) == 2 and not before & set(children(space).values()))
 
 
 def test_failures_and_the_end_of_a_list(space: PullSpace):

@@ -7,9 +7,8 @@ import asyncio
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 import msgspec
 import pytest
@@ -36,53 +35,37 @@ from flotilla_common.kube.interface import ApiError
 from flotilla_common.settings import Settings
 from flotilla_common.workload.budget import Refusal, changes_of, take
 from tests.integration.podprobemarker.conftest import Game, marker
+from tests.integration.policies.conftest import Site
 from tests.support.budgets import NAME, allows, budget, counted, serving
-from tests.support.cluster import control_plane
-from tests.support.fleet import Fleet, fleet
 from tests.support.probe_reports import statuses
-from tests.support.shared_plane import KUBELET, NODES
 from tests.support.spread import plain
-from tests.support.workspace import Workspace, is_ready, terminating, watched
+from tests.support.workspace import Workspace, is_ready, terminating
 
-PODS, BUDGET, KILLS, TOGETHER = 24, 6, 5, 6
+PODS, BUDGET, KILLS, TOGETHER = 24, 6, 3, 6
 ANSWERS = {200, 403, 404, 409, 429}
 LATE_SECONDS = 60.0
 """After its time an entry goes with the next pass, for which the service may have to start first."""
 CLOCK = SystemClock()
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-class Site(NamedTuple):
-    """The services, and a client of the apiserver."""
-
-    flotilla: Fleet
-    api: KubeClient
-
-    async def start_policy(self) -> None:
-        """Start the policy service, always under one holder of leases, as kubelets do."""
-        await self.flotilla.start("policy", flags=["--lease-holder=policy-of-the-test"])
+async def start_policy(site: Site) -> None:
+    """Start the policy service, always under one holder of leases, as kubelets do."""
+    await site.flotilla.start("policy", flags=["--lease-holder=policy-of-the-test"])
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
-    async with (
-        control_plane(tmp_path_factory.mktemp("plane"), nodes=NODES, kubelet=KUBELET) as cluster,
-        fleet(cluster, ("watcher", "webhook")) as flotilla,
-    ):
-        config = await load_config(Settings(kubeconfig=str(cluster.kubeconfig)), reader=read_here)
-        made = Site(flotilla, KubeClient(config, user_agent="test"))
-        await made.start_policy()
-        try:
-            yield made
-        finally:
-            await made.api.close()
-
-
-@pytest.fixture
-def space(request: pytest.FixtureRequest, site: Site) -> Iterator[Workspace]:
-    with watched(site.flotilla.cluster, request.node.nodeid, POD_UNAVAILABLE_BUDGET, POD_PROBE_MARKER) as made:
-        yield made
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def api(site: Site) -> AsyncIterator[KubeClient]:
+    """Connect a client of the apiserver, and give the policy service its holder of leases."""
+    config = await load_config(Settings(kubeconfig=str(site.flotilla.cluster.kubeconfig)), reader=read_here)
+    client = KubeClient(config, user_agent="test")
+    site.flotilla.kill("policy")
+    await start_policy(site)
+    try:
+        yield client
+    finally:
+        await client.close()
 
 
 async def until(space: Workspace, check: Callable[[], bool]) -> None:
@@ -90,29 +73,29 @@ async def until(space: Workspace, check: Callable[[], bool]) -> None:
     await asyncio.to_thread(space.until, check)
 
 
-async def take_and_die(site: Site, space: Workspace, name: str, operation: str) -> None:
+async def take_and_die(api: KubeClient, space: Workspace, name: str, operation: str) -> None:
     """Take budget for a pod as a webhook does that ends before it has answered."""
-    pod = msgspec.json.decode(await site.api.get(POD, space.name, name), type=Pod)
+    pod = msgspec.json.decode(await api.get(POD, space.name, name), type=Pod)
     while True:
-        body = await site.api.get(POD_UNAVAILABLE_BUDGET, space.name, NAME)
+        body = await api.get(POD_UNAVAILABLE_BUDGET, space.name, NAME)
         found = msgspec.json.decode(body, type=PodUnavailableBudget)
         taken = take(found.status, pod, operation, CLOCK.now())
         assert not isinstance(taken, Refusal)
         version = {"resourceVersion": found.metadata.resource_version}
         patch = msgspec.json.encode({"metadata": version, "status": changes_of(found.status, taken)})
         with suppress(ApiError):
-            await site.api.patch(POD_UNAVAILABLE_BUDGET, space.name, NAME, patch, PatchType.MERGE, subresource="status")
+            await api.patch(POD_UNAVAILABLE_BUDGET, space.name, NAME, patch, PatchType.MERGE, subresource="status")
             return
 
 
-async def disrupt(site: Site, space: Workspace, spared: Sequence[str], seed: int) -> AsyncIterator[int]:
+async def disrupt(api: KubeClient, space: Workspace, spared: Sequence[str], seed: int) -> AsyncIterator[int]:
     """Delete and evict one serving pod after the other, without end; the codes of the answers."""
     dice = random.Random(seed)
     while True:
         pods = [name for name, pod in space.pods.items() if is_ready(pod) and not terminating(pod)]
         name = dice.choice([name for name in pods if name not in spared])
         try:
-            await (evict if dice.random() < 0.5 else delete)(site.api, space.name, name)
+            await (evict if dice.random() < 0.5 else delete)(api, space.name, name)
         except ApiError as refusal:
             yield refusal.code
         else:
@@ -130,7 +113,7 @@ async def evict(api: KubeClient, namespace: str, name: str) -> None:
     await api.raw("POST", path, msgspec.json.encode(body), {"Content-Type": "application/json"})
 
 
-async def test_pods_of_a_budget(site: Site, space: Workspace) -> None:
+async def test_pods_of_a_budget(site: Site, api: KubeClient, space: Workspace) -> None:
     space.apply(plain("apps/v1", "Deployment", PODS))
     space.apply(budget(maxUnavailable=BUDGET))
     await asyncio.to_thread(allows, space, BUDGET, currentAvailable=PODS)
@@ -139,7 +122,7 @@ async def test_pods_of_a_budget(site: Site, space: Workspace) -> None:
     since, began, codes = space.now(), CLOCK.monotonic(), Counter[int]()
 
     async def count(seed: int) -> None:
-        async for code in disrupt(site, space, spared, seed):
+        async for code in disrupt(api, space, spared, seed):
             codes[code] += 1
 
     async def progress() -> None:
@@ -147,14 +130,14 @@ async def test_pods_of_a_budget(site: Site, space: Workspace) -> None:
         before = codes[200]
         await until(space, lambda: codes[200] > before)
 
-    await take_and_die(site, space, spared[0], DELETE)
-    await take_and_die(site, space, spared[1], UPDATE)
-    async with asyncio.timeout(120), asyncio.TaskGroup() as group:
+    await take_and_die(api, space, spared[0], DELETE)
+    await take_and_die(api, space, spared[1], UPDATE)
+    async with asyncio.timeout(200), asyncio.TaskGroup() as group:
         storm = [group.create_task(count(seed)) for seed in range(TOGETHER)]
         for _ in range(KILLS):
             await progress()
             site.flotilla.kill("policy")
-            await site.start_policy()
+            await start_policy(site)
         await progress()
         for task in storm:
             task.cancel()
@@ -203,7 +186,7 @@ def stays_named(space: Workspace, since: int) -> None:
     assert all(pod["metadata"]["annotations"][RELATED_BUDGET] == NAME for pod in space.pods.values())
 
 
-ROUNDS = 6
+ROUNDS = 4
 
 
 def patches(site: Site) -> float:
@@ -229,6 +212,7 @@ def result_on(game: Game, name: str) -> tuple[object, ...]:
     return message, status, labels, annotations.get("cost")
 
 
+@pytest.mark.usefixtures("api")
 async def test_results_of_probes(site: Site, space: Workspace) -> None:
     """Write each pod once for each change, whichever replica has to finish the work of another."""
     game, names = Game(space, site.flotilla.nats), [f"p{number}" for number in range(PODS)]
@@ -242,7 +226,7 @@ async def test_results_of_probes(site: Site, space: Workspace) -> None:
         if number % 2:
             await until(space, lambda: any(game.marks(name)[1] == message for name in names))  # noqa: B023
             site.flotilla.kill("policy")
-            await site.start_policy()
+            await start_policy(site)
         await reporting
         shown = ("True", {"idle": "yes"}, "-5") if state == "Succeeded" else ("False", {}, "5")
         await until(space, lambda: all(result_on(game, name) == (message, *shown) for name in names))  # noqa: B023

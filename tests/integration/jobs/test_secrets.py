@@ -5,7 +5,7 @@ import json
 
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
 from flotilla_common.api.kinds.nodeimage.types import SecretReference
-from tests.integration.imagepull.conftest import PullSpace
+from tests.integration.jobs.conftest import PullSpace
 from tests.support.fake_agents import HANG
 from tests.testkit.documents import Json, typed
 

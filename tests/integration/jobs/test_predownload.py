@@ -1,10 +1,7 @@
 """Images pulled on nodes before a CloneSet updates their pods in place (common.md §12)."""
 
-from tests.integration.imagepull.conftest import PullSpace
-from tests.support.fake_agents import HANG
+from tests.integration.jobs.conftest import PullSpace
 from tests.support.workspace import cloneset, image
-
-FLAGS = ("--feature-gates=PreDownloadImageForInPlaceUpdate=true",)
 
 
 def jobs(space: PullSpace) -> dict[str, str]:
@@ -34,36 +31,3 @@ def test_images_are_there_before_the_pods_need_them(space: PullSpace):
     space.patch({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0, "maxUnavailable": 3}}}})
     space.settled(updatedReadyReplicas=6, updatedReplicas=6)
     space.until(lambda: jobs(space) == {})
-
-
-def test_nodes_pull_in_the_order_of_the_update(space: PullSpace):
-    strategy = {
-        "podUpdatePolicy": "InPlaceIfPossible",
-        "maxUnavailable": 1,
-        "partition": 8,
-        "priorityStrategy": {"weightPriority": [{"weight": 100, "matchSelector": {"matchLabels": {"first": "yes"}}}]},
-    }
-    for node in space.nodes:
-        space.agents.answers[node, "nginx:ordered"] = HANG
-    space.apply(cloneset(8, strategy=strategy))
-    space.settled(updatedReadyReplicas=8)
-    last = max(pod["spec"]["nodeName"] for pod in space.pods.values())
-    for name, pod in space.pods.items():
-        if pod["spec"]["nodeName"] == last:
-            space.label(name, "first=yes")
-    containers = {"spec": {"containers": [{"name": "nginx", "image": "nginx:ordered"}]}}
-    space.apply(cloneset(8, strategy=strategy, template=containers))
-    space.until(lambda: any("nginx:ordered" in space.tags(node) for node in space.nodes))
-    assert [node for node in space.nodes if "nginx:ordered" in space.tags(node)] == [last]
-
-
-def test_small_sets_are_not_worth_it(space: PullSpace):
-    strategy = {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 1}
-    space.apply(cloneset(3, strategy=strategy))
-    space.settled(updatedReadyReplicas=3)
-    space.set_image("nginx:small")
-    space.settled(updatedReadyReplicas=3, updatedReplicas=3)
-    update = space.clone()["status"]["updateRevision"]
-    labels = space.read("controllerrevision", update)["metadata"]["labels"]
-    assert labels["apps.kruise.io/image-predownload-ignored"] == "true"
-    assert jobs(space) == {}
