@@ -1,7 +1,7 @@
 """One control plane with all services, shared by the tests that affect only their own namespaces.
 
-A test gets it as `shared`. All others have a control plane of their own, one per file: those that kill or wipe
-something, install or remove, or need flags.
+A test gets it as `shared`. All others have a control plane of their own, one per file or per folder: those that kill or
+wipe something, install or remove, or need flags.
 """
 
 from collections.abc import Generator, Iterator
@@ -26,9 +26,6 @@ SPREAD = (
     "broadcastjob/test_seed_documents.py",
     "broadcastjob/test_verbs.py",
     "chart/test_accepted.py",
-    "chart/test_every_value.py",
-    "chart/test_openkruise_values.py",
-    "chart/test_rendering.py",
     "clients/test_autoscalers.py",
     "clients/test_game_servers.py",
     "clients/test_kubectl_kruise.py",
@@ -56,6 +53,7 @@ SPREAD = (
     "podunavailablebudget/test_budgets.py",
     "podunavailablebudget/test_neighbours.py",
     "podunavailablebudget/test_verbs.py",
+    "recreate/test_faults.py",
     "recreate/test_refusals.py",
     "recreate/test_restarts.py",
     "resourcedistribution/test_distribution.py",
@@ -65,30 +63,46 @@ SPREAD = (
     "statefulset/test_claims.py",
     "statefulset/test_ownership.py",
     "statefulset/test_persistent_pod_state.py",
-    "statefulset/test_scaling.py",
     "statefulset/test_seed_documents.py",
     "statefulset/test_updates.py",
     "test_bus_watched.py",
     "test_gitops_health.py",
     "test_plan.py",
+    "test_read_verbs.py",
     "test_state_metrics.py",
     "uniteddeployment/test_admission.py",
     "uniteddeployment/test_subsets.py",
     "workloadspread/test_places.py",
 )
 """Files whose tests share the plane and need nothing of each other: any worker may run any of them at any time."""
+TOGETHER = (
+    "faults/test_bad_objects.py",
+    "faults/test_outages.py",
+    "faults/test_restored_etcd.py",
+    "faults/test_rollout_kills.py",
+    "faults/test_shards.py",
+    "faults/test_users.py",
+    "gates/",
+    "jobs/",
+    "kube/",
+    "policies/",
+)
+"""Files that share the control plane of their folder, one after the other."""
 LONG = (
     "adopt/",
     "broadcastjob/test_nodes.py",
+    "chart/",
     "daemonset/test_nodes.py",
     "faults/",
+    "gates/",
+    "jobs/",
+    "kube/",
+    "policies/",
     "resourcedistribution/test_kills.py",
     "test_doctor.py",
     "test_injection.py",
     "test_install.py",
-    "recreate/test_faults.py",
     "test_service_life.py",
-    "workloadspread/test_replicas.py",
 )
 """Minutes each: they begin first, so that none is left alone at the end."""
 PATIENT = (
@@ -98,9 +112,11 @@ PATIENT = (
     "cloneset",
     "daemonset",
     "ephemeraljob",
-    "imagepull",
+    "gates",
+    "jobs",
     "podprobemarker",
     "podunavailablebudget",
+    "policies",
     "recreate",
     "statefulset",
     "uniteddeployment",
@@ -112,8 +128,12 @@ WHOLE_FILES = 3
 
 
 def unit(nodeid: str) -> str:
-    """Return what a worker gets with this test: the test alone, or its file."""
-    return nodeid if file_of(nodeid).endswith(tuple(f"/{HERE.name}/{file}" for file in SPREAD)) else file_of(nodeid)
+    """Return what a worker gets with this test: the test alone, its file, or the files that share a plane."""
+    file = file_of(nodeid)
+    path = file.partition(f"/{HERE.name}/")[2]
+    if path in SPREAD:
+        return nodeid
+    return path.partition("/")[0] if path.startswith(TOGETHER) else file
 
 
 @pytest.hookimpl(optionalhook=True)

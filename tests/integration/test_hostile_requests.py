@@ -23,7 +23,7 @@ from tests.support.fleet import Fleet, memory_mib
 from tests.support.hostile.amount import amount, is_nightly
 from tests.support.hostile.reviews import Reviews
 
-REQUESTS = 300
+REQUESTS = 100
 AT_ONCE = 3
 MOST_SECONDS = 3.0
 MOST_SECONDS_OF_NEARLY_ALL = 1.0

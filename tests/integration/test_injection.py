@@ -25,7 +25,7 @@ from tests.support.random_pods import random_pod
 from tests.testkit.documents import Json
 
 CALLS = 'controller_runtime_webhook_requests_total{code="200",webhook="/mutate-pod"}'
-RANDOM_PODS = 300
+RANDOM_PODS = 100
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
 
@@ -96,7 +96,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Injec
 async def test_whoever_has_made_one_finds_it_at_work(world: Injecting):
     """The webhook gets pods as soon as the answer has arrived, also after each change of the selector."""
     space = await world.namespace()
-    for _ in range(5):
+    for _ in range(3):
         label = world.name()
         pinned = {"matchLabels": {"kubernetes.io/metadata.name": space}}
         name = await world.sidecar_set({"matchLabels": {"app": label}}, namespaceSelector=pinned)

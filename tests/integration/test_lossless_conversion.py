@@ -30,7 +30,7 @@ from tests.support.cluster import control_plane
 from tests.support.random_objects import BOTH, lost, lost_in_storage, random_object
 from tests.testkit.documents import Json
 
-SEEDS = range(12)
+SEEDS = range(6)
 """Objects of each kind and direction; the seed is part of what a failure shows."""
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -20,10 +20,12 @@ from flotilla_common.tracing.context import change
 from flotilla_dev.cluster.ports import free_ports
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.collector import Collector, collector
-from tests.support.fleet import install, page
+from tests.support.fleet import SERVICES, install, page
 from tests.testkit.manifests import manifest
 
 MANIFEST = manifest("run")
+SPLIT = ("--split", *SERVICES)
+"""One process each for the services that a rollout of a CloneSet needs."""
 
 
 def first_of(count: int) -> int:
@@ -35,12 +37,13 @@ def first_of(count: int) -> int:
 
 
 class Run:
-    """One `flotilla run` and all its processes."""
+    """One `flotilla run` with these services or all of them, and flags; and its processes."""
 
-    def __init__(self, cluster: Cluster, folder: Path, *flags: str) -> None:
+    def __init__(self, cluster: Cluster, folder: Path, *words: str) -> None:
+        services = [word for word in words if not word.startswith("-")] or usual()
         (self.webhook,) = free_ports(1)
-        self.port = first_of(2 * len(usual()))
-        self.ports = [self.port + 2 * index for index in range(len(usual()) if "--split" in flags else 1)]
+        self.port = first_of(2 * len(services))
+        self.ports = [self.port + 2 * index for index in range(len(services) if "--split" in words else 1)]
         self.log = folder / "run.log"
         command = [
             *(sys.executable, "-m", "flotilla_cli", "run"),
@@ -50,7 +53,7 @@ class Run:
             f"--webhook-cert-dir={folder / 'certificates'}",
             f"--health-port={self.port}",
             f"--metrics-port={self.port}",
-            *flags,
+            *words,
         ]
         with self.log.open("wb") as output:
             env = {**os.environ, "TMPDIR": str(folder), "OTEL_BSP_SCHEDULE_DELAY": "200"}  # milliseconds
@@ -84,8 +87,8 @@ class Run:
 
 
 @contextmanager
-def running(cluster: Cluster, folder: Path, *flags: str) -> Iterator[Run]:
-    run = Run(cluster, folder, *flags)
+def running(cluster: Cluster, folder: Path, *words: str) -> Iterator[Run]:
+    run = Run(cluster, folder, *words)
     try:
         yield run
     finally:
@@ -175,15 +178,15 @@ async def test_all_services_in_one_process_with_an_embedded_bus(cluster: Cluster
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_one_process_killed_takes_the_bus_with_it(cluster: Cluster, tmp_path: Path):
-    with running(cluster, tmp_path) as run:
+    with running(cluster, tmp_path, "watcher") as run:
         await eventually(lambda: any("nats-server" in command for command in run.children().values()))
         await run.ends_with(signal.SIGKILL, -9)
 
 
-@pytest.mark.timeout(300)  # nine starts of Python processes, of which a loaded machine makes seconds each
+@pytest.mark.timeout(300)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_split_restarts_the_dead_and_ends_with_its_children(cluster: Cluster, tmp_path: Path):
-    with collector() as traces, running(cluster, tmp_path, "--split", f"--otlp-endpoint={traces.endpoint}") as run:
+    with collector() as traces, running(cluster, tmp_path, *SPLIT, f"--otlp-endpoint={traces.endpoint}") as run:
         await works(cluster, run, "apart")
         victim = run.child("run cloneset")
         os.kill(victim, signal.SIGKILL)
@@ -202,7 +205,7 @@ async def test_split_restarts_the_dead_and_ends_with_its_children(cluster: Clust
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_split_killed_leaves_no_child_behind(cluster: Cluster, tmp_path: Path):
-    with running(cluster, tmp_path, "--split") as run:
-        await eventually(lambda: sum("run" in command for command in run.children().values()) >= 3)
+    with running(cluster, tmp_path, *SPLIT) as run:
+        await eventually(lambda: sum("run" in command for command in run.children().values()) >= len(SERVICES))
         await eventually(run.ready, 90)
         await run.ends_with(signal.SIGKILL, -9)

@@ -6,6 +6,7 @@ at(made.one("Deployment", "flotilla-compact"), "spec.template.spec.containers.0.
 """
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from tests.support.helm import Helm
@@ -51,8 +52,9 @@ class Rendered:
                 yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _spec(template["spec"], owner)}
 
 
+@cache
 def rendered(helm: Helm, *values: str, namespace: str = "default") -> Rendered:
-    """Render the chart with these values (`name=value`), as a release in a namespace."""
+    """Render the chart with these values (`name=value`), as a release in a namespace; once for the same values."""
     given = [part for value in values for part in ("--set", value)]
     return Rendered(helm.template("--namespace", namespace, *given))
 

@@ -1,9 +1,7 @@
-"""Our DaemonSets for tests with kubectl, their fake nodes, and checks of their pods."""
+"""Our DaemonSets for tests with kubectl, and checks of their pods."""
 
 from collections.abc import Iterable, Mapping
 
-from flotilla_dev.cluster import kwok
-from tests.support.cluster import Cluster
 from tests.support.workspace import Workspace, available, revision_of, state, terminating
 from tests.testkit.documents import Json
 
@@ -90,18 +88,3 @@ def crowded(pods: Iterable[Json]) -> set[str]:
             found.add(node_of(pod))
         seen.add(place)
     return found
-
-
-def updated_nodes(space: Workspace, since: int) -> list[str]:
-    """Return the nodes in the order in which the first pod of the newest revision was seen on them."""
-    revision = space.status(NAME)["updateRevision"]
-    pods = [event.object for event in space.history(since) if event.type != "DELETED"]
-    return list(dict.fromkeys(node_of(pod) for pod in pods if revision_of(pod) == revision))
-
-
-def add_node(cluster: Cluster, index: int, **labels: str) -> str:
-    """Create a fake node `node-<index>` with more labels; return its name."""
-    node = kwok.node(index)
-    node["metadata"]["labels"] |= labels
-    cluster.create(node)
-    return f"node-{index}"

@@ -22,7 +22,7 @@ from tests.support.observer import Change
 from tests.support.scene import Rollout, rollout
 
 PODS, MOST = 200, 40
-KILLING_SECONDS = 10.0
+KILLING_SECONDS = 6.0
 PAUSE = (0.2, 1.5)  # seconds between two kills
 START_AGAIN = 0.1  # seconds after a kill
 

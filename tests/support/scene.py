@@ -105,7 +105,7 @@ class Rollout:
         self.place = scene
         self._name = name
         self._replicas = replicas
-        self._most = most
+        self.most = most
         self._images = count(2)
         self.image = OLD
         self._before: dict[str, tuple[str, str, str]] = {}
@@ -119,7 +119,7 @@ class Rollout:
         seen = self.place.seen
         self._before = uids(seen.of(self._name))
         self.image = f"nginx:{next(self._images)}"
-        seen.promise(Promise(cloneset=self._name, replicas=self._replicas, max_unavailable=self._most))
+        seen.promise(Promise(cloneset=self._name, replicas=self._replicas, max_unavailable=self.most))
         await self.place.roll(self._name, self.image)
         await self.part_way(part)
 
@@ -127,6 +127,11 @@ class Rollout:
     def done(self) -> int:
         """Return how many pods run the new image and are Ready."""
         return self.place.seen.ready(self._name, self.image)
+
+    @property
+    def finished(self) -> bool:
+        """Report whether all pods run the new image, and the status agrees."""
+        return self.place.seen.settled(self._name, self.image, self._replicas)
 
     async def finish(self, seconds: float = 120) -> None:
         """Wait for the right end: the same pods, nodes and IPs, and no violation in the history."""

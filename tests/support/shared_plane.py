@@ -15,7 +15,7 @@ import fcntl
 import os
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from flotilla_dev.cluster.kwok import Kubelet
 from flotilla_dev.cluster.nats import NatsServer
 from flotilla_dev.cluster.processes import spawn, tail
 from tests.support.cluster import Cluster, control_plane, programs
-from tests.support.fleet import SERVICES, Fleet, Member, fleet
+from tests.support.fleet import ALL_SERVICES, Fleet, Member, fleet
 from tests.support.metrics_api import serve_metrics
 from tests.support.rollout_controller import serve_rollouts
 
@@ -61,17 +61,17 @@ class Description(msgspec.Struct):
 
 
 @contextmanager
-def shared_plane(folder: Path) -> Generator[Fleet]:
-    """Use the control plane and services that all users of this folder share."""
+def shared_plane(folder: Path, services: Iterable[str] = ALL_SERVICES) -> Generator[Fleet]:
+    """Use the control plane and services that all users of this folder share; the first one chooses the services."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "guests").open("w") as guests:
         fcntl.flock(guests, fcntl.LOCK_SH)
-        host = _host(folder)
+        host = _host(folder, services)
         yield _fleet(folder)
     _leave(folder, host)
 
 
-def _host(folder: Path) -> Process:
+def _host(folder: Path, services: Iterable[str]) -> Process:
     """Return the ready host process, started if there is none."""
     record = folder / "host.json"
     with (folder / "start").open("w") as start:
@@ -79,7 +79,7 @@ def _host(folder: Path) -> Process:
         host = msgspec.json.decode(record.read_bytes(), type=Process) if record.exists() else None
         if host is None or not is_alive(host):
             _description(folder).unlink(missing_ok=True)
-            argv = [sys.executable, "-m", __name__, str(folder)]
+            argv = [sys.executable, "-m", __name__, str(folder), *services]
             host = spawn("shared-plane", argv, _log(folder), state_dir=folder, env={"PYTHONPATH": str(ROOT)})
             record.write_bytes(msgspec.json.encode(host))
         deadline = time.monotonic() + READY_WITHIN
@@ -125,15 +125,13 @@ def _log(folder: Path) -> Path:
     return folder / "host.log"
 
 
-async def serve(folder: Path) -> None:
+async def serve(folder: Path, services: Iterable[str]) -> None:
     """Serve until all guests have left, and accept no new guest until everything has ended."""
     state_dir = folder / f"plane-{os.getpid()}"
     with (folder / "guests").open("w") as guests:
         async with (
             control_plane(state_dir, nodes=NODES, kubelet=KUBELET) as cluster,
-            fleet(
-                cluster, (*SERVICES, "daemonset", "jobs", "policy", "sidecar", "statefulset", "topology")
-            ) as flotilla,
+            fleet(cluster, services) as flotilla,
         ):
             serve_metrics(cluster)
             serve_rollouts(cluster)
@@ -152,4 +150,4 @@ def _described(flotilla: Fleet) -> Description:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(Path(sys.argv[1])))
+    asyncio.run(serve(Path(sys.argv[1]), sys.argv[2:]))

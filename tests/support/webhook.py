@@ -36,11 +36,19 @@ GATES = "KruisePodReadinessGate=true,DeletionProtectionForCRDCascadingGate=true"
 class Running:
     """A cluster with the webhook service in front."""
 
-    def __init__(self, cluster: Cluster, port: int, health: Health, protection_log: Path) -> None:
+    def __init__(
+        self, cluster: Cluster, port: int, health: Health, protection_log: Path, service: asyncio.Task[None]
+    ) -> None:
         self.cluster = cluster
         self.port = port
         self.health = health
         self.protection_log = protection_log
+        self._service = service
+
+    async def stop(self) -> None:
+        """End the service."""
+        self._service.cancel()
+        await asyncio.gather(self._service, return_exceptions=True)
 
     async def kubectl(self, *arguments: str, stdin: str = "") -> str:
         return await asyncio.to_thread(self.cluster.kubectl, *arguments, stdin=stdin)
@@ -55,7 +63,8 @@ class Running:
         return await asyncio.to_thread(self.cluster.read, *arguments)
 
     async def apply(self, document: dict[str, Any]) -> dict[str, Any]:
-        return json.loads(await self.kubectl("apply", "-o", "json", "-f", "-", stdin=json.dumps(document)))
+        made = await asyncio.to_thread(self.cluster.api_objects.first_apply, document)
+        return made or json.loads(await self.kubectl("apply", "-o", "json", "-f", "-", stdin=json.dumps(document)))
 
     async def ca_bundles(self) -> set[str]:
         """Return every caBundle of both configurations and the CRD."""
@@ -94,57 +103,71 @@ async def eventually(check: Callable[[], Awaitable[bool]], seconds: float = 60) 
 async def webhook(
     folder: Path,
     *,
-    external: bool = False,
     apiserver_flags: tuple[str, ...] = (),
     client_authority: Path | None = None,
     client_names: str = "",
 ) -> AsyncIterator[Running]:
     """Run a control plane with one node, its state in `folder`, and the ready service.
 
-    With `external` the service waits for certificates from outside. With `client_authority` it requires a certificate
-    from clients.
+    With `client_authority` it requires a certificate from clients.
     """
+    async with (
+        control_plane(folder / "plane", nodes=1, apiserver_flags=apiserver_flags) as cluster,
+        serving(cluster, folder, client_authority=client_authority, client_names=client_names) as running,
+    ):
+        yield running
+
+
+@asynccontextmanager
+async def serving(
+    cluster: Cluster,
+    folder: Path,
+    *,
+    external: bool = False,
+    client_authority: Path | None = None,
+    client_names: str = "",
+) -> AsyncIterator[Running]:
+    """Run the service on a control plane. It is ready, or waits for certificates from outside with `external`."""
     (port,) = free_ports(1)
-    async with control_plane(folder / "plane", nodes=1, apiserver_flags=apiserver_flags) as cluster:
-        url = f"https://127.0.0.1:{port}"
-        settings = Settings(
-            kubeconfig=str(cluster.kubeconfig),
-            webhook_url=url,
-            webhook_port=port,
-            webhook_cert_dir=str(folder / "certs"),
-            protection_log_path=str(folder),
-            webhook_client_ca=str(client_authority or ""),
-            webhook_client_names=client_names,
-            feature_gates="EnableExternalCerts=true" if external else GATES,
-        )
-        # The installation has neither the gates that arm the pod rule nor the URL: the service writes both, unless
-        # certificates are from outside, when it writes nothing.
-        items = json.loads(msgspec.json.encode(manifests(Gates.parse(""), url if external else "")))
-        listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-        await asyncio.to_thread(cluster.kubectl, "apply", "--server-side", "-f", "-", stdin=listed)
-        api = KubeClient(await load_config(settings, reader=read_here), user_agent="kruise-manager/webhook")
-        health = Health()
-        context = Context(
-            service="webhook",
-            settings=settings,
-            gates=settings.gates(),
-            api=api,
-            bus=cast("Bus", FakeBus()),
-            clock=SystemClock(),
-            entropy=SystemEntropy(),
-            health=health,
-            replica="test",
-        )
-        service = asyncio.create_task(app.run(context))
-        try:
-            here = Running(cluster, port, health, folder / "protection.log")
-            if not external:
-                await eventually(lambda: _ready(service, health))
-            yield here
-        finally:
-            service.cancel()
-            await asyncio.gather(service, return_exceptions=True)
-            await api.close()
+    url = f"https://127.0.0.1:{port}"
+    settings = Settings(
+        kubeconfig=str(cluster.kubeconfig),
+        webhook_url=url,
+        webhook_port=port,
+        webhook_cert_dir=str(folder / "certs"),
+        protection_log_path=str(folder),
+        webhook_client_ca=str(client_authority or ""),
+        webhook_client_names=client_names,
+        feature_gates="EnableExternalCerts=true" if external else GATES,
+    )
+    # The installation has neither the gates that arm the pod rule nor the URL: the service writes both, unless
+    # certificates are from outside, when it writes nothing.
+    items = json.loads(msgspec.json.encode(manifests(Gates.parse(""), url if external else "")))
+    listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    command = ("apply", "--server-side", "--force-conflicts", "-f", "-")
+    await asyncio.to_thread(cluster.kubectl, *command, stdin=listed)
+    api = KubeClient(await load_config(settings, reader=read_here), user_agent="kruise-manager/webhook")
+    health = Health()
+    context = Context(
+        service="webhook",
+        settings=settings,
+        gates=settings.gates(),
+        api=api,
+        bus=cast("Bus", FakeBus()),
+        clock=SystemClock(),
+        entropy=SystemEntropy(),
+        health=health,
+        replica="test",
+    )
+    service = asyncio.create_task(app.run(context))
+    running = Running(cluster, port, health, folder / "protection.log", service)
+    try:
+        if not external:
+            await eventually(lambda: _ready(service, health))
+        yield running
+    finally:
+        await running.stop()
+        await api.close()
 
 
 async def _ready(service: asyncio.Task[None], health: Health) -> bool:

@@ -14,72 +14,77 @@ DEPLOYED = ("Deployment", "flotilla-cloneset")
 AGENT = ("DaemonSet", "flotilla-nodeagent")
 
 
-@pytest.mark.parametrize(
-    ("value", "owner", "path", "expected"),
-    [
-        ("imagePullSecrets[0].name=login", DEPLOYED, "imagePullSecrets.0.name", "login"),
-        ("imagePullSecrets[0].name=login", AGENT, "imagePullSecrets.0.name", "login"),
-        ("manager.image.repository=corp/flotilla", DEPLOYED, "containers.0.image", "corp/flotilla:0.1.0"),
-        ("manager.image.tag=v9", AGENT, "containers.0.image", "flotilla/flotilla:v9"),
-        ("manager.resources.limits.memory=1Gi", DEPLOYED, "containers.0.resources.limits.memory", "1Gi"),
-        ("manager.metrics.port=9000", DEPLOYED, "containers.0.ports.0.containerPort", 9000),
-        ("manager.healthProbe.port=9001", DEPLOYED, "containers.0.ports.1.containerPort", 9001),
-        ("manager.nodeSelector.a=b", DEPLOYED, "nodeSelector.a", "b"),
-        ("manager.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].x=1", DEPLOYED,
-         "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms.0.x", 1),
-        ("manager.tolerations[0].operator=Exists", DEPLOYED, "tolerations.0.operator", "Exists"),
-        ("spec.nodeSelector.a=b", DEPLOYED, "nodeSelector.a", "b"),
-        ("spec.nodeAffinity.x.y=1", DEPLOYED, "affinity.nodeAffinity.x.y", 1),
-        ("spec.tolerations[0].operator=Exists", DEPLOYED, "tolerations.0.operator", "Exists"),
-        ("spec.nodeSelector.a=b,manager.nodeSelector.c=d", DEPLOYED, "nodeSelector", {"c": "d"}),
-        ("daemon.port=10333", AGENT, "containers.0.ports.0.containerPort", 10333),
-        ("daemon.socketLocation=/run/k3s", AGENT, "volumes.3.hostPath.path", "/run/k3s"),
-        ("daemon.nodeSelector.a=b", AGENT, "nodeSelector.a", "b"),
-        ("daemon.affinity.nodeAffinity=null", AGENT, "affinity.nodeAffinity", ABSENT),
-        ("daemon.resources.limits.memory=1Gi", AGENT, "containers.0.resources.limits.memory", "1Gi"),
-        ("daemon.extraEnvs[0].name=HTTPS_PROXY,daemon.extraEnvs[0].value=p", AGENT, "containers.0.env.2.value", "p"),
-    ],
-)  # fmt: skip
-def test_values_of_pods(chart: Helm, value: str, owner: tuple[str, str], path: str, expected: object) -> None:
-    assert at(rendered(chart, "crds.managed=false", value).one(*owner), f"{DEPLOYMENT}.{path}") == expected
+NODES = "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+POD_VALUES: list[dict[str, list[tuple[tuple[str, str], str, object]]]] = [
+    {
+        "imagePullSecrets[0].name=login": [
+            (DEPLOYED, "imagePullSecrets.0.name", "login"),
+            (AGENT, "imagePullSecrets.0.name", "login"),
+        ],
+        "manager.image.repository=corp/flotilla": [(DEPLOYED, "containers.0.image", "corp/flotilla:0.1.0")],
+        "manager.resources.limits.memory=1Gi": [(DEPLOYED, "containers.0.resources.limits.memory", "1Gi")],
+        "manager.metrics.port=9000": [(DEPLOYED, "containers.0.ports.0.containerPort", 9000)],
+        "manager.healthProbe.port=9001": [(DEPLOYED, "containers.0.ports.1.containerPort", 9001)],
+        "manager.nodeSelector.a=b": [(DEPLOYED, "nodeSelector.a", "b")],
+        f"manager.nodeAffinity.{NODES}[0].x=1": [(DEPLOYED, f"affinity.nodeAffinity.{NODES}.0.x", 1)],
+        "manager.tolerations[0].operator=Exists": [(DEPLOYED, "tolerations.0.operator", "Exists")],
+        "daemon.port=10333": [(AGENT, "containers.0.ports.0.containerPort", 10333)],
+        "daemon.socketLocation=/run/k3s": [(AGENT, "volumes.3.hostPath.path", "/run/k3s")],
+        "daemon.nodeSelector.a=b": [(AGENT, "nodeSelector.a", "b")],
+        "daemon.affinity.nodeAffinity=null": [(AGENT, "affinity.nodeAffinity", ABSENT)],
+        "daemon.resources.limits.memory=1Gi": [(AGENT, "containers.0.resources.limits.memory", "1Gi")],
+        "daemon.extraEnvs[0].name=PROXY,daemon.extraEnvs[0].value=p": [(AGENT, "containers.0.env.2.value", "p")],
+    },
+    {
+        "manager.image.tag=v9": [(AGENT, "containers.0.image", "flotilla/flotilla:v9")],
+        "spec.nodeSelector.a=b": [(DEPLOYED, "nodeSelector.a", "b")],
+        "spec.nodeAffinity.x.y=1": [(DEPLOYED, "affinity.nodeAffinity.x.y", 1)],
+        "spec.tolerations[0].operator=Exists": [(DEPLOYED, "tolerations.0.operator", "Exists")],
+    },
+    {"spec.nodeSelector.a=b,manager.nodeSelector.c=d": [(DEPLOYED, "nodeSelector", {"c": "d"})]},
+]
+"""Values that are given together, and the fields of pods that each of them sets."""
 
 
-@pytest.mark.parametrize(
-    ("value", "owner", "argument"),
-    [
-        ("daemon.log.level=5", AGENT, "--log-level=5"),
-        ("daemon.socketFile=containerd/containerd.sock", AGENT, "--cri-socket=containerd/containerd.sock"),
-        ("daemon.port=10333", AGENT, "--metrics-port=10333"),
-        (
-            "daemon.credentialProvider.enable=true",
-            AGENT,
-            "--plugin-config-file=/kruise/credential-provider/CredentialProviderPlugin.yaml",
+@pytest.mark.parametrize("given", POD_VALUES, ids=["most", "those of before", "both"])
+def test_values_of_pods(chart: Helm, given: dict[str, list[tuple[tuple[str, str], str, object]]]) -> None:
+    made = rendered(chart, "crds.managed=false", *given)
+    for value, facts in given.items():
+        for owner, path, expected in facts:
+            assert at(made.one(*owner), f"{DEPLOYMENT}.{path}") == expected, value
+
+
+def test_values_that_are_arguments(chart: Helm) -> None:
+    given = {
+        "daemon.log.level=5": "--log-level=5",
+        "daemon.socketFile=containerd/containerd.sock": "--cri-socket=containerd/containerd.sock",
+        "daemon.port=10333": "--metrics-port=10333",
+        "daemon.credentialProvider.enable=true": "--plugin-bin-dir=/kruise/plugins",
+    }
+    arguments = rendered(chart, "crds.managed=false", *given).args(*AGENT)
+    plugins = "--plugin-config-file=/kruise/credential-provider/CredentialProviderPlugin.yaml"
+    assert {*given.values(), plugins} <= set(arguments)
+
+
+SETTINGS = [
+    {
+        "manager.log.level=4": "log-level: '4'",
+        "manager.loggingFormat=text": "log-format: text",
+        "manager.webhook.port=9443": "webhook-port: 9443",
+        "manager.custom_resource_enable=CloneSet": "custom-resource-enable: CloneSet",
+        r"featureGates=AllAlpha=true\,EnableExternalCerts=false": (
+            "feature-gates: AllAlpha=true,EnableExternalCerts=false"
         ),
-        ("daemon.credentialProvider.enable=true", AGENT, "--plugin-bin-dir=/kruise/plugins"),
-    ],
-)
-def test_values_that_are_arguments(chart: Helm, value: str, owner: tuple[str, str], argument: str) -> None:
-    assert argument in rendered(chart, "crds.managed=false", value).args(*owner)
+    },
+    {"manager.log.level=5": "log-level: '5'", "manager.loggingFormat=": "log-format: json", "featureGates=": ""},
+]
+"""Values that are given together, and the line of the settings that each of them is."""
 
 
-@pytest.mark.parametrize(
-    ("value", "line"),
-    [
-        ("manager.log.level=4", "log-level: '4'"),
-        ("manager.log.level=5", "log-level: '5'"),
-        ("manager.loggingFormat=text", "log-format: text"),
-        ("manager.loggingFormat=", "log-format: json"),
-        ("manager.webhook.port=9443", "webhook-port: 9443"),
-        ("manager.custom_resource_enable=CloneSet", "custom-resource-enable: CloneSet"),
-        ("featureGates=", ""),
-        (
-            r"featureGates=AllAlpha=true\,EnableExternalCerts=false",
-            "feature-gates: AllAlpha=true,EnableExternalCerts=false",
-        ),
-    ],
-)
-def test_values_that_are_settings(chart: Helm, value: str, line: str) -> None:
-    assert line in rendered(chart, "crds.managed=false", value).settings().replace('"', "'")
+@pytest.mark.parametrize("given", SETTINGS, ids=["all", "others"])
+def test_values_that_are_settings(chart: Helm, given: dict[str, str]) -> None:
+    settings = rendered(chart, "crds.managed=false", *given).settings().replace('"', "'")
+    assert [line for line in given.values() if line not in settings] == []
 
 
 def test_the_default_gates_change_nothing(chart: Helm) -> None:
@@ -181,10 +186,9 @@ IGNORED = {
 }
 
 
-@pytest.mark.parametrize("name", IGNORED)
-def test_values_without_meaning_change_nothing(chart: Helm, name: str) -> None:
+def test_values_without_meaning_change_nothing(chart: Helm) -> None:
     without = "crds.managed=false"
-    assert rendered(chart, without, IGNORED[name]).objects == rendered(chart, without).objects
+    assert rendered(chart, without, *IGNORED.values()).objects == rendered(chart, without).objects
 
 
 def notes(helm: Helm, cluster: Cluster, *values: str) -> str:

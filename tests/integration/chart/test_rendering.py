@@ -39,82 +39,80 @@ def test_helm_finds_nothing_wrong(chart: Helm, name: str) -> None:
     assert "0 chart(s) failed" in chart.run("lint", "--strict", str(CHART), *given)
 
 
-@pytest.mark.parametrize(
-    ("values", "kind", "name", "path", "expected"),
-    [
-        # Services, one by one
-        ("services.cloneset.replicas=5", "Deployment", "flotilla-cloneset", "spec.replicas", 5),
-        ("services.cloneset.replicas=5", "Deployment", "flotilla-jobs", "spec.replicas", 2),
-        ("services.cloneset.replicas=0", "Deployment", "flotilla-cloneset", "spec.replicas", 0),
-        ("manager.replicas=1", "PodDisruptionBudget", "flotilla-webhook", "", ABSENT),
-        ("manager.replicas=2", "PodDisruptionBudget", "flotilla-webhook", "spec.maxUnavailable", 1),
-        (
-            "services.jobs.nodeSelector.disk=fast",
-            "Deployment",
-            "flotilla-jobs",
-            "spec.template.spec.nodeSelector.disk",
-            "fast",
-        ),
-        (
-            "services.jobs.podAnnotations.a=b",
-            "Deployment",
-            "flotilla-jobs",
-            "spec.template.metadata.annotations.a",
-            "b",
-        ),
-        ("revisionHistoryLimit=7", "Deployment", "flotilla-jobs", "spec.revisionHistoryLimit", 7),
-        # The webhook by load
-        ("autoscaling.webhook.enabled=true", "Deployment", "flotilla-webhook", "spec.replicas", ABSENT),
-        ("autoscaling.webhook.enabled=true", "HorizontalPodAutoscaler", "flotilla-webhook", "spec.maxReplicas", 6),
-        ("autoscaling.webhook.enabled=true", "Deployment", "flotilla-jobs", "spec.replicas", 2),
-        ("manager.hostNetwork=true", "Deployment", "flotilla-webhook", "spec.template.spec.hostNetwork", True),
-        ("manager.hostNetwork=true", "Deployment", "flotilla-cloneset", "spec.template.spec.hostNetwork", ABSENT),
-        ("manager.webhook.port=9443", "Service", "kruise-webhook-service", "spec.ports.0.targetPort", 9443),
-        # Namespaces
-        ("installation.namespace=x", "Namespace", "x", "metadata.labels.control-plane", "openkruise"),
-        ("installation.namespace=default", "Namespace", "default", "", ABSENT),
-        ("installation.createNamespace=false", "Namespace", "kruise-system", "", ABSENT),
-        (
-            "daemon.enabled=true",
-            "Namespace",
-            "kruise-system",
-            "metadata.labels.pod-security\\.kubernetes\\.io/enforce",
-            "privileged",
-        ),
-        (
-            "daemon.enabled=false",
-            "Namespace",
-            "kruise-system",
-            "metadata.labels.pod-security\\.kubernetes\\.io/enforce",
-            "restricted",
-        ),
-        # The node agent
-        ("featureGates=KruiseDaemon=false", "DaemonSet", "flotilla-nodeagent", "", ABSENT),
-        ("featureGates=KruiseDaemon=false", "ServiceAccount", "flotilla-nodeagent", "", ABSENT),
-        ("featureGates=AllBeta=false", "DaemonSet", "flotilla-nodeagent", "", ABSENT),
-        (r"featureGates=AllBeta=false\,KruiseDaemon=true", "DaemonSet", "flotilla-nodeagent", "kind", "DaemonSet"),
-        ("daemon.enabled=false", "DaemonSet", "flotilla-nodeagent", "", ABSENT),
-        # The bus
-        ("nats.replicas=3", "StatefulSet", "flotilla-bus", "spec.replicas", 3),
-        ("nats.replicas=3", "PodDisruptionBudget", "flotilla-bus", "spec.maxUnavailable", 1),
-        ("nats.replicas=1", "PodDisruptionBudget", "flotilla-bus", "", ABSENT),
-        ("nats.url=tls://x:4222", "StatefulSet", "flotilla-bus", "", ABSENT),
-        ("nats.url=tls://x:4222", "NetworkPolicy", "flotilla-bus", "", ABSENT),
-        # The rest
-        ("preDeleteGuard.enabled=false", "Job", "flotilla-finalizer", "", ABSENT),
-        ("serviceAccount.annotations.a=b", "ServiceAccount", "flotilla-cloneset", "metadata.annotations.a", "b"),
-        (
-            "settings.keep-managed-fields=true",
-            "MutatingAdmissionPolicy",
-            "flotilla-pods-without-managed-fields",
-            "",
-            ABSENT,
-        ),
-    ],
-)
-def test_a_value_does_what_it_says(chart: Helm, values: str, kind: str, name: str, path: str, expected: object) -> None:
-    found = rendered(chart, NO_CRDS, values).of(kind).get(name, ABSENT)
-    assert (_at(found, path) if path else found) == expected
+Facts = dict[str, list[tuple[str, str, str, object]]]
+ENFORCED = "metadata.labels.pod-security\\.kubernetes\\.io/enforce"
+WEBHOOK, JOBS, CLONESET = "flotilla-webhook", "flotilla-jobs", "flotilla-cloneset"
+FACTS: dict[str, Facts] = {
+    "more of everything": {
+        "services.cloneset.replicas=5": [("Deployment", CLONESET, "spec.replicas", 5)],
+        "services.jobs.nodeSelector.disk=fast": [
+            ("Deployment", JOBS, "spec.template.spec.nodeSelector.disk", "fast"),
+            ("Deployment", JOBS, "spec.replicas", 2),
+        ],
+        "services.jobs.podAnnotations.a=b": [("Deployment", JOBS, "spec.template.metadata.annotations.a", "b")],
+        "revisionHistoryLimit=7": [("Deployment", JOBS, "spec.revisionHistoryLimit", 7)],
+        "autoscaling.webhook.enabled=true": [
+            ("Deployment", WEBHOOK, "spec.replicas", ABSENT),
+            ("HorizontalPodAutoscaler", WEBHOOK, "spec.maxReplicas", 6),
+        ],
+        "manager.hostNetwork=true": [
+            ("Deployment", WEBHOOK, "spec.template.spec.hostNetwork", True),
+            ("Deployment", CLONESET, "spec.template.spec.hostNetwork", ABSENT),
+        ],
+        "manager.webhook.port=9443": [("Service", "kruise-webhook-service", "spec.ports.0.targetPort", 9443)],
+        "installation.namespace=x": [("Namespace", "x", "metadata.labels.control-plane", "openkruise")],
+        "nats.replicas=3": [
+            ("StatefulSet", "flotilla-bus", "spec.replicas", 3),
+            ("PodDisruptionBudget", "flotilla-bus", "spec.maxUnavailable", 1),
+        ],
+        "serviceAccount.annotations.a=b": [("ServiceAccount", CLONESET, "metadata.annotations.a", "b")],
+        "settings.keep-managed-fields=true": [
+            ("MutatingAdmissionPolicy", "flotilla-pods-without-managed-fields", "", ABSENT)
+        ],
+        "preDeleteGuard.enabled=false": [("Job", "flotilla-finalizer", "", ABSENT)],
+    },
+    "less of everything": {
+        "services.cloneset.replicas=0": [("Deployment", CLONESET, "spec.replicas", 0)],
+        "manager.replicas=1": [("PodDisruptionBudget", WEBHOOK, "", ABSENT)],
+        "installation.createNamespace=false": [("Namespace", "kruise-system", "", ABSENT)],
+        "featureGates=KruiseDaemon=false": [
+            ("DaemonSet", "flotilla-nodeagent", "", ABSENT),
+            ("ServiceAccount", "flotilla-nodeagent", "", ABSENT),
+        ],
+        "nats.url=tls://x:4222": [
+            ("StatefulSet", "flotilla-bus", "", ABSENT),
+            ("NetworkPolicy", "flotilla-bus", "", ABSENT),
+        ],
+    },
+    "with agents": {
+        "manager.replicas=2": [("PodDisruptionBudget", WEBHOOK, "spec.maxUnavailable", 1)],
+        "daemon.enabled=true": [("Namespace", "kruise-system", ENFORCED, "privileged")],
+        "nats.replicas=1": [("PodDisruptionBudget", "flotilla-bus", "", ABSENT)],
+        r"featureGates=AllBeta=false\,KruiseDaemon=true": [
+            ("DaemonSet", "flotilla-nodeagent", "kind", "DaemonSet"),
+        ],
+    },
+    "without agents": {
+        "daemon.enabled=false": [
+            ("Namespace", "kruise-system", ENFORCED, "restricted"),
+            ("DaemonSet", "flotilla-nodeagent", "", ABSENT),
+        ],
+    },
+    "in a namespace that exists": {
+        "featureGates=AllBeta=false": [("DaemonSet", "flotilla-nodeagent", "", ABSENT)],
+        "installation.namespace=default": [("Namespace", "default", "", ABSENT)],
+    },
+}
+"""Values that are given together, and what each of them says of an object; the path "" is the object itself."""
+
+
+@pytest.mark.parametrize("facts", FACTS.values(), ids=FACTS.keys())
+def test_values_do_what_they_say(chart: Helm, facts: Facts) -> None:
+    made = rendered(chart, NO_CRDS, *facts)
+    for value, said in facts.items():
+        for kind, name, path, expected in said:
+            found = made.of(kind).get(name, ABSENT)
+            assert (_at(found, path) if path else found) == expected, value
 
 
 def _at(document: object, path: str) -> object:
@@ -128,22 +126,30 @@ def _named(document: object, name: str) -> object:
     return document.get(name, ABSENT) if isinstance(document, dict) else ABSENT
 
 
+SLIPS = {
+    "manager.replcas=2": "at '/manager': additional properties 'replcas' not allowed",
+    "manager.replicas=two": "at '/manager/replicas': got string, want integer",
+    "profile=tiny": "at '/profile': value must be one of 'split', 'compact'",
+    "nats.replicas=2": "at '/nats/replicas': value must be one of 1, 3",
+    "nats.url=nats.messaging": "at '/nats/url': 'nats.messaging' does not match pattern",
+    "manager.log.level=verbose": "at '/manager/log/level': 'verbose' does not match pattern",
+    "networkPolicy.apiserver={10.0.0.1}": "at '/networkPolicy/apiserver/0': '10.0.0.1' does not match pattern",
+    "webhookConfiguration.timeoutSeconds=60": "at '/webhookConfiguration/timeoutSeconds': maximum: got 60, want 30",
+    "services.cloneset.replica=2": "at '/services/cloneset': additional properties 'replica' not allowed",
+}
+"""Values that the schema refuses, and its words."""
+
+
+def test_the_schema_refuses_slips_with_their_names(chart: Helm) -> None:
+    given = [part for value in SLIPS for part in ("--set", value)]
+    printed = chart.run("template", "flotilla", str(CHART), *given, check=False)
+    assert [said for said in SLIPS.values() if said not in printed] == []
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ("manager.replcas=2", "at '/manager': additional properties 'replcas' not allowed"),
-        ("manager.replicas=two", "at '/manager/replicas': got string, want integer"),
         ("manager.replicas=-1", "at '/manager/replicas': minimum: got -1, want 0"),
-        ("profile=tiny", "at '/profile': value must be one of 'split', 'compact'"),
-        ("nats.replicas=2", "at '/nats/replicas': value must be one of 1, 3"),
-        ("nats.url=nats.messaging", "at '/nats/url': 'nats.messaging' does not match pattern"),
-        ("manager.log.level=verbose", "at '/manager/log/level': 'verbose' does not match pattern"),
-        ("networkPolicy.apiserver={10.0.0.1}", "at '/networkPolicy/apiserver/0': '10.0.0.1' does not match pattern"),
-        (
-            "webhookConfiguration.timeoutSeconds=60",
-            "at '/webhookConfiguration/timeoutSeconds': maximum: got 60, want 30",
-        ),
-        ("services.cloneset.replica=2", "at '/services/cloneset': additional properties 'replica' not allowed"),
         (
             "services.clonesets.replicas=2",
             "services.clonesets: there is no such service; there are cloneset, daemonset, jobs, policy, sidecar",

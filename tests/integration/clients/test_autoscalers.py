@@ -128,9 +128,9 @@ def pod_is_ready(pod: Json) -> bool:
     return any((one["type"], one["status"]) == ("Ready", "True") for one in pod["status"].get("conditions", ()))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_daemon_set_has_no_scale(space: Workspace, rest: Rest, version: str):
-    path = f"/apis/apps.kruise.io/{version}/namespaces/{space.name}/daemonsets/agent/scale"
-    with pytest.raises(Refused) as refusal:
-        rest.send("GET", path)
-    assert refusal.value.status == 404
+def test_a_daemon_set_has_no_scale(rest: Rest):
+    for version in VERSIONS:
+        path = f"/apis/apps.kruise.io/{version}/namespaces/default/daemonsets/agent/scale"
+        with pytest.raises(Refused) as refusal:
+            rest.send("GET", path)
+        assert refusal.value.status == 404

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import msgspec
 import pytest_asyncio
@@ -15,7 +14,7 @@ from flotilla_common.clock import SystemClock
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import load_config, read_here
 from flotilla_watcher.node_logins import NodeLogins
-from tests.support.cluster import Cluster, control_plane
+from tests.support.cluster import Cluster
 
 AGENT = {
     "apiVersion": "v1",
@@ -51,21 +50,20 @@ class World:
 
 
 @pytest_asyncio.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    async with control_plane(tmp_path, nodes=1) as cluster:
-        for account in ("flotilla-nodeagent", "other"):
-            cluster.kubectl("create", "serviceaccount", account)
-        cluster.create(AGENT)
-        api = KubeClient(await load_config(Target(str(cluster.kubeconfig)), reader=read_here), user_agent="test")
-        logins = NodeLogins(
-            api=api,
-            clock=SystemClock(),
-            issuer=KeyPair.generate(ACCOUNT),
-            account="system:serviceaccount:default:flotilla-nodeagent",
-            audience="flotilla-bus",
-        )
-        yield World(cluster, logins)
-        await api.close()
+async def world(cluster: Cluster) -> AsyncIterator[World]:
+    for account in ("flotilla-nodeagent", "other"):
+        cluster.kubectl("create", "serviceaccount", account)
+    cluster.create(AGENT)
+    api = KubeClient(await load_config(Target(str(cluster.kubeconfig)), reader=read_here), user_agent="test")
+    logins = NodeLogins(
+        api=api,
+        clock=SystemClock(),
+        issuer=KeyPair.generate(ACCOUNT),
+        account="system:serviceaccount:default:flotilla-nodeagent",
+        audience="flotilla-bus",
+    )
+    yield World(cluster, logins)
+    await api.close()
 
 
 BOUND = ("--bound-object-kind", "Pod", "--bound-object-name", "agent")

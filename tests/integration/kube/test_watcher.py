@@ -29,7 +29,7 @@ from flotilla_common.tracing.context import change
 from flotilla_watcher import app
 from flotilla_watcher.resource_watch import ResourceWatch
 from tests.support.broker import Broker, broker
-from tests.support.cluster import Cluster, control_plane, eventually
+from tests.support.cluster import Cluster, eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -44,12 +44,6 @@ class Target(msgspec.Struct, frozen=True):
 class ConfigMap(Model):
     metadata: ObjectMeta = ObjectMeta()
     data: dict[str, str] = {}
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
-    async with control_plane(tmp_path_factory.mktemp("plane"), nodes=0) as running:
-        yield running
 
 
 @pytest_asyncio.fixture(loop_scope="module")

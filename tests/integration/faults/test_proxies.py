@@ -1,9 +1,13 @@
-"""A faulty network between our processes and the apiserver, in the middle of rollouts."""
+"""A faulty network between our processes and the apiserver or NATS, in the middle of rollouts.
+
+What the bus cannot do is done without it.
+"""
 
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
@@ -11,25 +15,31 @@ import pytest_asyncio
 from flotilla_common.clock import SystemClock
 from tests.support.certificates import Authority
 from tests.support.cluster import control_plane, eventually
-from tests.support.fault_proxy import ApiProxy, Request, api_proxy
+from tests.support.fault_proxy import ApiProxy, Request, Wire, api_proxy, wire
 from tests.support.faults import answer, broken_off, dripping, late, reset_after, reset_before, swallowed
 from tests.support.fleet import Fleet, fleet
 from tests.support.scene import Rollout, cloneset, rollout, scene
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
-PODS, MOST = 60, 12
+PODS, MOST = 40, 8
 LARGE = 1_400_000
-PAYLOAD = 1 << 20
+FLAGS = ["--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after=6"]
 
 
 class Proxied(NamedTuple):
-    """A fleet that reaches its apiserver through a proxy; kubectl and the observer do not."""
+    """A fleet that reaches its apiserver and its bus through proxies; kubectl and the observer do not."""
 
     fleet: Fleet
     proxy: ApiProxy
+    bus: Wire
     authority: Authority
     tls: ssl.SSLContext
+
+    @property
+    def returns(self) -> int:
+        """Return how often a mirror has gone back from the apiserver to the bus."""
+        return self.fleet.members["cloneset"].log().count("reading from it again")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -40,12 +50,12 @@ async def there(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Proxi
     async with (
         control_plane(tmp_path_factory.mktemp("plane")) as cluster,
         api_proxy(cluster, folder, authority, tls) as proxy,
-        fleet(cluster, flags=[*FLAGS, f"--kubeconfig={proxy.kubeconfig}"]) as running,
     ):
-        yield Proxied(running, proxy, authority, tls)
-
-
-FLAGS = ["--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after=6", f"--bus-max-payload={PAYLOAD}"]
+        nats = urlsplit((await cluster.nats()).url)
+        async with wire(str(nats.hostname), nats.port or 0) as bus:
+            flags = [*FLAGS, f"--kubeconfig={proxy.kubeconfig}", f"--nats=nats://127.0.0.1:{bus.port}"]
+            async with fleet(cluster, flags=flags) as running:
+                yield Proxied(running, proxy, bus, authority, tls)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -88,7 +98,7 @@ async def test_writes_are_reset(there: Proxied, web: Rollout, fault: object) -> 
         await web.end()
 
 
-async def test_every_connection_is_reset_again_and_again(there: Proxied, web: Rollout) -> None:
+async def test_every_connection_to_the_apiserver_is_reset_again_and_again(there: Proxied, web: Rollout) -> None:
     await web.begin(part=0.05)
     for part in (0.2, 0.4, 0.6):
         there.proxy.wire.reset()
@@ -136,7 +146,7 @@ async def test_requests_vanish(there: Proxied, web: Rollout) -> None:
     await web.end()
 
 
-async def test_half_open_connections(there: Proxied, web: Rollout) -> None:
+async def test_half_open_connections_to_the_apiserver(there: Proxied, web: Rollout) -> None:
     """New connections are accepted and never answered, existing ones receive nothing."""
     await web.begin(part=0.1)
     wire = there.proxy.wire
@@ -163,15 +173,53 @@ async def test_certificate_changes(there: Proxied, web: Rollout, tmp_path: Path)
     await web.end()
 
 
+async def test_late_and_slow_messages(there: Proxied, web: Rollout) -> None:
+    there.bus.delay = 0.1
+    await web.begin()
+    there.bus.delay, there.bus.rate = 0, 100_000
+    await web.part_way(0.7)
+    there.bus.rate = 0
+    await web.end()
+
+
+async def test_every_connection_to_the_bus_is_reset_again_and_again(there: Proxied, web: Rollout) -> None:
+    await web.begin(part=0.05)
+    for part in (0.2, 0.4, 0.6):
+        there.bus.reset()
+        await web.part_way(part)
+    await web.end()
+
+
+async def test_connections_to_the_bus_break_off_within_a_message(there: Proxied, web: Rollout) -> None:
+    await web.begin(part=0.05)
+    for number in range(1, 6):
+        cuts, there.bus.cut_after = there.bus.cuts, 3001 * number
+        await eventually(lambda cuts=cuts: there.bus.cuts > cuts)
+    await web.end()
+
+
+async def test_half_open_connections_to_the_bus(there: Proxied, web: Rollout) -> None:
+    """Nothing passes, nothing ends: the services work without the bus, and return to it."""
+    before = there.returns
+    await web.begin(part=0.1)
+    with there.bus.mute():
+        await web.finish()
+        assert "watching the apiserver directly" in there.fleet.members["cloneset"].log()
+    await eventually(lambda: there.returns > before)
+    await web.begin()
+    await web.end()
+
+
 async def test_objects_as_large_as_they_may_be(there: Proxied) -> None:
-    """Too large for the bus: what travels there is their identity, and they are fetched, through a slow network."""
+    """They are transferred completely, over a wire to the bus that breaks in the middle of them."""
     async with scene(there.fleet) as place:
         large = cloneset("large", 2, maxUnavailable=1)
         large["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "LARGE", "value": "x" * LARGE}]
+        cuts, there.bus.cut_after = there.bus.cuts, LARGE // 2
         with there.proxy.spoiling(anything, late(0.02)):
             await place.create(large)
             await place.settle("large", "nginx:1", 2)
             await place.roll("large", "nginx:2")
             await place.settle("large", "nginx:2", 2)
+        await eventually(lambda: there.bus.cuts > cuts)
         await place.end()
-    assert there.fleet.members["watcher"].metric("flotilla_watcher_oversize_total") > 0

@@ -1,7 +1,6 @@
 """The engine's patches on a real apiserver: the content of one write, and what makes it refused."""
 
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +15,8 @@ from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace import InPlaceContext, UpdateSpec, refresh, start
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.predicates import is_settled
-from tests.support.cluster import Cluster, control_plane, eventually
+from tests.support.cluster import Cluster, eventually
+from tests.support.rest import STRATEGIC
 
 CONTEXT = InPlaceContext(
     codec=CODEC,
@@ -27,17 +27,18 @@ CONTEXT = InPlaceContext(
 )
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
-    async with control_plane(tmp_path_factory.mktemp("plane"), nodes=0) as running:
-        room = {"cpu": "8", "memory": "8Gi", "pods": "10"}  # a resize that the node has no room for is refused
-        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "nowhere"}, "status": {"allocatable": room}}
-        running.create(node)
-        yield running
+@pytest.fixture(scope="module")
+def node(cluster: Cluster) -> str:
+    """Create a node without a kubelet; a resize that it has no room for is refused."""
+    room = {"cpu": "8", "memory": "8Gi", "pods": "10"}
+    cluster.create(
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "nowhere"}, "status": {"allocatable": room}}
+    )
+    return "nowhere"
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def pod(cluster: Cluster, request: pytest.FixtureRequest) -> Pod:
+async def pod(cluster: Cluster, node: str, request: pytest.FixtureRequest) -> Pod:
     """Create a pod of ours on a node without a kubelet."""
     await eventually(lambda: "default" in cluster.kubectl("get", "serviceaccount", "-o", "name", check=False))
     name = request.node.name.replace("_", "-")[:40].strip("-")
@@ -51,7 +52,7 @@ async def pod(cluster: Cluster, request: pytest.FixtureRequest) -> Pod:
             "finalizers": ["x.io/keep", "x.io/drop"],
         },
         "spec": {
-            "nodeName": "nowhere",
+            "nodeName": node,
             "containers": [{"name": "main", "image": "nginx:1", "resources": resources}, {"name": "aux", "image": "b"}],
             "readinessGates": [{"conditionType": "InPlaceUpdateReady"}, {"conditionType": "KruisePodReady"}],
         },
@@ -72,11 +73,8 @@ def send(cluster: Cluster, chain: Chain) -> None:
         wanted = version if action.after_previous else action.resource_version
         body: dict[str, Any] = json.loads(msgspec.json.encode(action.body))
         body.setdefault("metadata", {}).update({"uid": action.uid} | ({"resourceVersion": wanted} if wanted else {}))
-        subresource = [f"--subresource={action.subresource}"] if action.subresource else []
-        reply = cluster.kubectl(
-            "patch", "pod", action.name, "--type=strategic", "-p", json.dumps(body), "-o", "json", *subresource
-        )
-        version = json.loads(reply)["metadata"]["resourceVersion"]
+        reply = cluster.send_patch("pod", action.name, body, kind=STRATEGIC, subresource=action.subresource)
+        version = reply["metadata"]["resourceVersion"]
 
 
 def begin(pod: Pod, spec: UpdateSpec) -> Chain:
