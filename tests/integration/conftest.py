@@ -78,7 +78,6 @@ SPREAD = (
 TOGETHER = (
     "faults/test_bad_objects.py",
     "faults/test_outages.py",
-    "faults/test_restored_etcd.py",
     "faults/test_rollout_kills.py",
     "faults/test_shards.py",
     "faults/test_users.py",

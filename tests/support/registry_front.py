@@ -128,11 +128,14 @@ class Front:
         _, healed = self._troubles.pop(repository)
         self._loop.call_soon_threadsafe(healed.set)
 
-    def attempts(self, repository: str, node: str) -> list[float]:
-        """Return when a node began to pull: containerd looks the tag up first, and may do so several times in a row."""
+    def attempts(self, repository: str, node: str, apart: float = APART) -> list[float]:
+        """Return when a node began to pull: containerd looks the tag up first, and may do so several times in a row.
+
+        Requests that are less than `apart` seconds apart belong to one attempt.
+        """
         wanted = (node, repository, MANIFESTS)
         times = [one.at for one in list(self.asked) if (one.node, one.repository, one.kind) == wanted]
-        return [at for before, at in zip([-APART, *times], times, strict=False) if at - before >= APART]
+        return [at for before, at in zip([-apart, *times], times, strict=False) if at - before >= apart]
 
     def wanted(self, repository: str, kind: str = BLOBS) -> set[str]:
         """Return the nodes that have requested content of the repository."""

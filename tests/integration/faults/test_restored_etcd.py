@@ -3,19 +3,21 @@
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from flotilla_cli.local import is_alive, reap
 from flotilla_common.api.resources import POD
 from flotilla_common.bus import subjects
 from flotilla_common.clock import SystemClock
-from tests.support.cluster import eventually
-from tests.support.fleet import SERVICES, Fleet
+from tests.integration.faults.conftest import FLAGS
+from tests.support.cluster import control_plane, eventually
+from tests.support.fleet import SERVICES, Fleet, fleet
 from tests.support.scene import OLD, cloneset
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
@@ -25,6 +27,13 @@ LEADING = ("watcher", "cloneset")
 """Services that cache objects by their versions; the webhook reads what it needs."""
 
 CONTROL_PLANE = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def flotilla(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fleet]:
+    """Run the usual services on a control plane of this file's own, whose history nothing else has a part in."""
+    async with control_plane(tmp_path_factory.mktemp("plane")) as cluster, fleet(cluster, flags=FLAGS) as running:
+        yield running
 
 
 def images(flotilla: Fleet) -> dict[str, str]:
@@ -105,10 +114,7 @@ async def test_a_backup_is_restored_under_running_services(flotilla: Fleet, tmp_
         assert await settled(flotilla, OLD) == before
         roll(flotilla, "nginx:3")
         assert (await settled(flotilla, "nginx:3")).keys() == before.keys()
-        async with asyncio.timeout(60):  # the services may be ready before the watcher
-            while await line(flotilla) != "1":
-                await SystemClock().sleep(0.2)
+        assert await line(flotilla) == "1"
         for service in SERVICES:
             assert ("etcd was restored" in flotilla.members[service].log()) is (service in LEADING)
     await flotilla.healthy()
-    flotilla.cluster.kubectl("delete", "clone", "web")
