@@ -171,6 +171,16 @@ async def test_an_immutable_copy_is_told(place: Place):
     assert place.held("a") == "v1"
 
 
+async def test_a_copy_that_lost_its_owner_is_left_alone(place: Place):
+    place.namespace("a")
+    place.apply(place.distribution(place.secret(), includedNamespaces=place.names("a")))
+    await place.counted(1, 1)
+    place.patch("a", {"metadata": {"ownerReferences": None}, "data": {"k": "eA=="}})
+    status = await place.counted(1, 0)
+    assert status["conditions"][4]["status"] == "True"
+    assert place.held("a") == "x"
+
+
 def test_what_is_refused(place: Place):
     good = place.secret()
     place.apply(place.distribution(good))
@@ -181,6 +191,7 @@ def test_what_is_refused(place: Place):
         (place.distribution(good | {"data": {"k": "no base64"}}), "spec.resource"),
         (place.distribution(good | {"data": {"a b": "djE="}}), "a valid config key"),
         (both, "ambiguous targets"),
+        (place.distribution(good, includedNamespaces={"list": [{"name": "ABC"}]}), "spec.targets.includedNamespaces"),
     ]:
         refusal = place.refused(manifest).partition("denied the request: ")[2]
         assert told in refusal
