@@ -236,6 +236,17 @@ class Fleet:
         await self.kill_component("kwok")
         await self.cluster.plane.start()
 
+    async def kill_everything(self, services: Sequence[str]) -> None:
+        """Kill -9 these services, the bus, etcd and the apiserver, and start all of them again."""
+        for service in services:
+            self.kill(service)
+        await self.kill_bus()
+        await self.kill_component("kube-apiserver", "etcd")
+        await self.repair_control_plane()
+        await self.start_bus()
+        for service in services:
+            await self.start(service, wait=False)
+
     async def healthy(self, seconds: float = 90) -> None:
         """Wait until every process is ready, and check that none has logged a programming error."""
         for name in list(self.members):

@@ -44,14 +44,7 @@ async def test_a_part_of_the_control_plane_is_killed(flotilla: Fleet, web: Rollo
 
 async def test_everything_is_killed_at_once(flotilla: Fleet, web: Rollout) -> None:
     await web.begin()
-    for service in SERVICES:
-        flotilla.kill(service)
-    await flotilla.kill_bus()
-    await flotilla.kill_component("kube-apiserver", "etcd")
-    await flotilla.repair_control_plane()
-    await flotilla.start_bus()
-    for service in SERVICES:
-        await flotilla.start(service, wait=False)
+    await flotilla.kill_everything(SERVICES)
     await web.end()
 
 

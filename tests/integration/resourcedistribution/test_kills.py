@@ -136,13 +136,5 @@ async def test_the_control_plane(everywhere: Everywhere) -> None:
 
 async def test_everything_at_once(everywhere: Everywhere) -> None:
     await everywhere.begin()
-    flotilla = everywhere.flotilla
-    for service in SERVICES:
-        flotilla.kill(service)
-    await flotilla.kill_bus()
-    await flotilla.kill_component("kube-apiserver", "etcd")
-    await flotilla.repair_control_plane()
-    await flotilla.start_bus()
-    for service in SERVICES:
-        await flotilla.start(service, wait=False)
+    await everywhere.flotilla.kill_everything(SERVICES)
     await everywhere.end()

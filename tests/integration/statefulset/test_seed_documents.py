@@ -218,7 +218,7 @@ def test_reserved_ordinals(space: Workspace, replicas: int, left: list[int]):
 
 
 def test_a_tenth_at_a_time(space: Workspace):
-    """Of twenty pods in place of a hundred."""
+    """Take twenty pods in place of the document's hundred."""
     started(space, with_spec(PARALLEL, STREAMING.replace("100", "20")), replicas=20)
     waiting = [len(pods) - serving(pods) for pods in space.moments()]
     assert max(waiting) <= 2

@@ -36,7 +36,7 @@ def test_the_flat_layout_of_clone_sets_in_the_first_version(space: Workspace) ->
 
 
 def test_refusals_name_the_field(space: Workspace) -> None:
-    """Of new objects, and of changes to a subset that are not allowed."""
+    """Refuse new objects, and changes to a subset that are not allowed."""
     twice: Json = {"topology": {"subsets": [{"name": "a"}, {"name": "a"}]}}
     nobody: Json = {"updateStrategy": {"manualUpdate": {"partitions": {"z": 1}}}}
     changes = [
