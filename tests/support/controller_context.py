@@ -131,6 +131,9 @@ class FakeContext:
     ) -> "FakeNamed":
         return self.by_name.setdefault(watch.resource, FakeNamed(wanted, changed))
 
+    async def newest(self, watch: Watch[T], namespace: str, name: str) -> T | None:
+        return self.table(watch).get(namespace, name)
+
     async def read_named(self, resource: Resource, name: str) -> None:
         if self.trouble is not None:
             raise self.trouble

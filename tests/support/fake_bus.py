@@ -34,10 +34,17 @@ class FakeStream:
 class FakeFollow:
     healthy = True
 
-    def __init__(self, stream: str, on_message: OnMessage, on_reset: Callable[[], None]) -> None:
+    def __init__(
+        self, stream: str, filters: Sequence[str], on_message: OnMessage, on_reset: Callable[[], None]
+    ) -> None:
         self.stream = stream
+        self.filters = tuple(filters)
         self.on_message = on_message
         self.on_reset = on_reset
+
+    def takes(self, subject: str) -> bool:
+        """Report whether the subject matches one of the filters."""
+        return any(matches(one, subject) for one in self.filters)
 
     async def stop(self) -> None:
         self.healthy = False
@@ -123,7 +130,7 @@ class FakeBus:
         stream.messages.pop(subject, None)
         stream.messages[subject] = message
         for follow in self.follows:
-            if follow.stream == stream.spec.name and follow.healthy:
+            if follow.stream == stream.spec.name and follow.healthy and follow.takes(subject):
                 follow.on_message(message)
         if self.lose_acks:
             self.lose_acks -= 1
@@ -146,19 +153,16 @@ class FakeBus:
         found = self.streams.get(stream)
         if found is None:
             return None
-        return (
-            max(found.messages.values(), key=lambda one: one.sequence, default=None)
-            if subject == ">"
-            else (found.messages.get(subject))
-        )
+        held = (one for one in found.messages.values() if matches(subject, one.subject))
+        return max(held, key=lambda one: one.sequence, default=None)
 
     async def history(self, stream: str, subject_filter: str, on_message: OnMessage) -> None:
         raise NotImplementedError
 
     async def follow(
-        self, stream: str, subject_filter: str, on_message: OnMessage, on_reset: Callable[[], None]
+        self, stream: str, subject_filters: Sequence[str], on_message: OnMessage, on_reset: Callable[[], None]
     ) -> Follow:
-        follow = FakeFollow(stream, on_message, on_reset)
+        follow = FakeFollow(stream, subject_filters, on_message, on_reset)
         self.follows.append(follow)
         self.replay(follow)
         return follow
@@ -167,7 +171,8 @@ class FakeBus:
         """Deliver what the stream holds, oldest first."""
         found = self.streams.get(follow.stream)
         for message in list(found.messages.values()) if found else []:
-            follow.on_message(message)
+            if follow.takes(message.subject):
+                follow.on_message(message)
 
     async def delivering(self, stream: str) -> set[str]:
         if not self.connected:

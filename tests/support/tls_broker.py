@@ -77,7 +77,7 @@ class Reader:
     async def begin(self) -> None:
         """Connect and follow."""
         await self.bus.ensure_stream(STREAM)
-        await self.bus.follow(STREAM.name, "tls.>", self._hear, self.heard.clear)
+        await self.bus.follow(STREAM.name, ("tls.>",), self._hear, self.heard.clear)
         await self.hears(b"first")
 
     async def hears(self, text: bytes) -> None:

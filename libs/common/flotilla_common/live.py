@@ -12,6 +12,10 @@ import structlog
 
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
+from flotilla_common.bus import subjects
+from flotilla_common.bus.affiliation import token_of
+from flotilla_common.bus.interface import BusError
+from flotilla_common.bus.streams import newest
 from flotilla_common.control.controller import Controller
 from flotilla_common.control.controller_context import Handler, Named
 from flotilla_common.control.events import Recorder
@@ -23,11 +27,13 @@ from flotilla_common.control.plan import Event, ObjectRef, Plan, Reason, State
 from flotilla_common.control.reads import AbsenceCheck
 from flotilla_common.control.report_buffer import ReportBuffer, StatusReports
 from flotilla_common.control.shards import Shards
-from flotilla_common.control.watches import Trigger, Watch, owner_keys
+from flotilla_common.control.watches import Pods, Trigger, Watch, owner_keys
 from flotilla_common.kube.discovery import is_installed
-from flotilla_common.mirror.decoder import Undecodable
+from flotilla_common.mirror import scope as mirror_scope
+from flotilla_common.mirror.decoder import ObjectDecoder, Undecodable
 from flotilla_common.mirror.feed import Reader
 from flotilla_common.mirror.mirror import Mirror
+from flotilla_common.mirror.scope import Needs
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import Report
 from flotilla_common.node.serving import serve_reports
@@ -77,13 +83,26 @@ class LiveContext:
         known = watch.resource in self._mirror.resources
         namespace = getattr(self.settings, watch.private) if watch.private else ""
         self._tables[watch.resource] = self._mirror.add(
-            watch.resource, watch.type, watch.all_indexes, namespace, named=watch.named
+            watch.resource, watch.type, watch.all_indexes, namespace, named=watch.named, needs=self._needs(watch.pods)
         )
         if not watch.optional:
             self._mirror.must_be_there(watch.resource)
         elif not known:
             missing = not await is_installed(self.api, watch.resource)
             self._mirror.may_be_missing(watch.resource, now=missing)
+
+    def _needs(self, pods: Pods | None) -> Needs | None:
+        if pods is None:
+            return None
+        unserved = (kind for kind in pods.unserved if not self.settings.serves(kind.kind))
+        return Needs(
+            owners=tuple(token_of(kind) for kind in (*pods.owners, *unserved)),
+            orphans=pods.orphans,
+            sidecars=pods.sidecars,
+            near=tuple(
+                mirror_scope.Near(near.watch.resource, self.table(near.watch), near.namespaces) for near in pods.near
+            ),
+        )
 
     def watched(self, watch: Watch[Any]) -> bool:
         return watch.resource in self._tables and (not watch.optional or self._mirror.serves(watch.resource))
@@ -98,6 +117,19 @@ class LiveContext:
 
     async def read(self, resource: Resource, namespace: str, name: str) -> object:
         return await self._mirror.read(resource, namespace, name)
+
+    async def newest(self, watch: Watch[T], namespace: str, name: str) -> T | None:
+        try:
+            message = await newest(self._context.bus, watch.resource, namespace, name)
+        except BusError:
+            return None
+        if (
+            message is None
+            or subjects.names_only(message.headers)
+            or message.headers.get(subjects.OP) == subjects.DELETED
+        ):
+            return None
+        return ObjectDecoder(watch.resource, watch.type, Table[T]()).decode(message.data)
 
     async def read_named(self, resource: Resource, name: str) -> None:
         await self._mirror.read_owned(resource, name=name)

@@ -33,6 +33,7 @@ from flotilla_common.kube.discovery import until_installed
 from flotilla_common.live import LiveContext, report_undecodable
 from flotilla_common.mirror.decoder import OnUndecodable, Undecodable
 from flotilla_common.mirror.mirror import Mirror
+from flotilla_common.mirror.table import Table
 from flotilla_common.service import Context, Service
 
 DRAIN_SECONDS = 5.0
@@ -68,6 +69,42 @@ class _Served(msgspec.Struct, frozen=True):
     controller: Controller[Any]
     keys: Callable[[], list[Key]]
     report: OnUndecodable
+
+
+class _AwaitedPods:
+    """Holds keys back until the pods near their objects are in the table.
+
+    A new object may be the first that needs pods of its namespace: they arrive from the bus in a moment.
+    """
+
+    def __init__(self, mirror: Mirror, spec: ControllerSpec[Any, Any], primary: Table[Any]) -> None:
+        self._mirror = mirror
+        self._near = [
+            (watch.resource, near.namespaces)
+            for watch in spec.watches
+            if watch.pods is not None
+            for near in watch.pods.near
+            if near.watch is spec.primary
+        ]
+        self._primary = primary
+        self._keys: set[Key] = set()
+
+    def holds_back(self, key: Key) -> bool:
+        """Report whether the key has to wait; `release` returns it later."""
+        obj = self._primary.get(*key) if self._near else None
+        if obj is None or all(
+            self._mirror.covers(resource, namespace)
+            for resource, namespaces in self._near
+            for namespace in namespaces(obj)
+        ):
+            return False
+        self._keys.add(key)
+        return True
+
+    def release(self) -> list[Key]:
+        """Return the keys that need not wait any more, once."""
+        waiting, self._keys = self._keys, set()
+        return [key for key in waiting if not self.holds_back(key)]
 
 
 class ServiceRunner:
@@ -132,7 +169,10 @@ class ServiceRunner:
         context = self.context
         if not self._components:
             await self._idle()
-        self.shards.on_change(lambda _: self.mirror.resync(self._consistent()), self._serve_shards)
+        self._hold_shards(frozenset())
+        self.shards.on_change(
+            lambda _: self.mirror.resync(self._consistent()), self._serve_shards, held=self._hold_shards
+        )
         self._plan_again_when_kinds_come()
         context.vitals["shards"] = lambda: sorted(self.shards.serving)
         context.vitals["lag"] = lambda: round(max(map(self.mirror.lag, self.mirror.resources)), 1)
@@ -190,8 +230,12 @@ class ServiceRunner:
     ) -> Controller[Any]:
         context, mirror, settings = self.context, self.mirror, self.context.settings
 
+        awaited = _AwaitedPods(mirror, spec, live_context.table(spec.primary))
+
         def gather_readable(key: Key, memory: Memory) -> Snapshot | None:
             """Gather a snapshot unless the table holds an old version because the latest cannot be decoded."""
+            if awaited.holds_back(key):
+                return None
             snapshot = gatherer.gather(key, memory)
             if snapshot is None or mirror.is_undecodable(spec.resource, snapshot.subject.uid):
                 return None
@@ -210,7 +254,12 @@ class ServiceRunner:
                     namespace = key[0] if watch.resource.namespaced else ""
                     await mirror.read_owned(watch.resource, mirror.namespace_of(watch.resource) or namespace)
 
-        return Controller(
+        def plan_awaited() -> None:
+            for key in awaited.release():
+                controller.enqueue(*key)
+
+        mirror.on_synced(plan_awaited)
+        controller = Controller(
             name=spec.name,
             resource=spec.resource,
             gather=gather_readable,
@@ -226,6 +275,7 @@ class ServiceRunner:
             idle_first=spec.idle_first,
             backoff=Backoff(settings.rate_limiter_base_delay, settings.rate_limiter_max_delay),
         )
+        return controller
 
     async def _options(self, spec: ControllerSpec[Any, Any]) -> msgspec.Struct | None:
         if spec.options is None:
@@ -283,6 +333,9 @@ class ServiceRunner:
         self.context.log.warning("all controllers are disabled")
         self.context.started()
         await asyncio.Event().wait()
+
+    def _hold_shards(self, held: frozenset[int]) -> None:
+        self.mirror.hold(held, self.shards.count)
 
     def _serve_shards(self, gained: frozenset[int]) -> None:
         for one in self._served:

@@ -6,7 +6,8 @@ it. It can neither flood the cluster with events nor put them on any object: onl
 use are accepted, and only on objects that concern the node.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 import msgspec
 
@@ -23,7 +24,7 @@ from flotilla_common.control.executor import Executor
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.plan import Event, Intent, ObjectRef, Outcome, OutcomeKind, PatchType
 from flotilla_common.control.spec import Responder
-from flotilla_common.control.watches import Watch
+from flotilla_common.control.watches import AccessRule, Watch
 from flotilla_common.control.writes import patch_of
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.table import Table
@@ -48,7 +49,8 @@ MESSAGE_LIMIT = 1024
 
 PATH_LIMIT = 128
 
-_PODS = Watch(POD, Pod, subresources=("status",), conditional=True)
+PUBLISHED_PODS = Watch(POD, Pod)
+"""Not mirrored: a report concerns one pod, which the bus has."""
 
 _IMAGES = Watch(NODE_IMAGE, NodeImage, optional=True)  # without pulls nothing waits for the kind
 
@@ -64,7 +66,7 @@ class _Meta(Model):
 class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
     """Checks and writes reports about pods."""
 
-    pods: Table[Pod]
+    pod: Callable[[str, str], Awaitable[Pod | None]]  # as the bus has it
     lookups: Lookups
     executor: Executor
     fence: Callable[[str, str], Fence]  # may this replica write for namespace and name?
@@ -86,14 +88,15 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
         return _answer(await self._write(pod, report, fence))
 
     async def _pod(self, sender: Sender, uid: str) -> Pod | None:
-        """Return the pod of this uid, reading it from the apiserver if the agent saw it before our watch did."""
+        """Return the pod of this uid, reading it from the apiserver if the agent saw it before the watcher did."""
         key = (sender.namespace, sender.name)
+        published = await self.pod(*key)
 
-        def mirrored() -> Pod | None:
-            pod = self.pods.get(*key)
+        def meant(read: object) -> Pod | None:
+            pod = read if isinstance(read, Pod) else published
             return pod if pod is not None and pod.metadata.uid == uid else None
 
-        return await self.lookups.find(sender.node, POD, key, uid, mirrored)
+        return await self.lookups.find(sender.node, POD, key, uid, meant)
 
     async def _write(self, pod: Pod, report: PodReport, fence: Fence) -> Outcome:
         meta = pod.metadata
@@ -134,7 +137,7 @@ def _answer(outcome: Outcome) -> Answer:
 class EventReports(msgspec.Struct, frozen=True, kw_only=True):
     """Checks and records events of agents."""
 
-    pods: Table[Pod]
+    pod: Callable[[str, str], Awaitable[Pod | None]]  # as the bus has it
     images: Table[NodeImage]
     recorders: Mapping[str, Recorder]  # by component
     owns: Callable[[str, str], bool]  # does this replica answer for namespace and name?
@@ -145,7 +148,7 @@ class EventReports(msgspec.Struct, frozen=True, kw_only=True):
             return None
         if report.reason not in COMPONENTS.get(report.component, frozenset()):
             return Answer(why=f"{report.component} has no event {report.reason}")
-        resource = self._concerned(sender, report)
+        resource = await self._concerned(sender, report)
         if resource is None:
             return Answer(why=f"{report.kind} {sender.name} does not concern this node")
         subject = ObjectRef(
@@ -155,10 +158,10 @@ class EventReports(msgspec.Struct, frozen=True, kw_only=True):
         self.recorders[report.component].record(subject, event)
         return Answer(accepted=True)
 
-    def _concerned(self, sender: Sender, report: EventReport) -> Resource | None:
+    async def _concerned(self, sender: Sender, report: EventReport) -> Resource | None:
         """Return the kind of the object if it concerns the node, or None."""
         if report.kind == POD.kind:
-            pod = self.pods.get(sender.namespace, sender.name)
+            pod = await self.pod(sender.namespace, sender.name)
             here = pod is not None and pod.metadata.uid == report.uid and pod.spec.node_name == sender.node
             return POD if here else None
         image = self.images.get("", sender.node)
@@ -174,18 +177,19 @@ class EventReports(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def _answer_reports(context: ResponderContext) -> None:
-    pods, images = context.table(_PODS), context.table(_IMAGES)
+    pod, images = partial(context.newest, PUBLISHED_PODS), context.table(_IMAGES)
     recorders = {component: context.recorder(component) for component in COMPONENTS}
     executor = context.executor(recorders["kruise-daemon-containermeta"])
-    containers = ContainerReports(pods=pods, lookups=Lookups(context.read), executor=executor, fence=context.fence)
-    events = EventReports(pods=pods, images=images, recorders=recorders, owns=context.owns)
+    containers = ContainerReports(pod=pod, lookups=Lookups(context.read), executor=executor, fence=context.fence)
+    events = EventReports(pod=pod, images=images, recorders=recorders, owns=context.owns)
     await context.answer(PODS, PodReport, containers.receive)
     await context.answer(EVENTS, EventReport, events.receive)
 
 
 REPORTS = Responder(
     name="node-reports",
-    watches=(_PODS, _IMAGES),
+    watches=(_IMAGES,),
+    access=(AccessRule(POD, ("get",)), AccessRule(POD, ("patch",), "status")),
     answers=(PODS, EVENTS),
     off=reports_off,
     build=_answer_reports,

@@ -1,10 +1,12 @@
 """Publishes the apiserver's LIST and WATCH of one resource to its stream (docs/architecture.md).
 
 A LIST is published under a new epoch between a `listing` and a `synced` marker. Objects in the stream that are not in
-the LIST get a tombstone. After that every event is one message, and the marker is repeated on bookmarks and every few
-seconds, so that followers can distinguish a quiet cluster from a dead watcher. A LIST that is older than what was
-published before means that etcd was restored (`version_lineage.py`). The watcher is the first to see that the spec of
-an object has changed, so it begins the traces of our kinds.
+the LIST get a tombstone. A pod whose owner or sidecars have changed moves to another subject; the former one gets a
+message that says so, after the pod itself, so that the newest message about a pod is never missing. After that every
+event is one message, and the marker is repeated on bookmarks and every few seconds, so that followers can distinguish a
+quiet cluster from a dead watcher. A LIST that is older than what was published before means that etcd was restored
+(`version_lineage.py`). The watcher is the first to see that the spec of an object has changed, so it begins the traces
+of our kinds.
 """
 
 from collections.abc import Callable
@@ -15,6 +17,7 @@ import structlog
 
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
+from flotilla_common.bus.affiliation import affiliation_of, outline
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.mirror.table import VersionsWentBack, version_number
@@ -97,7 +100,9 @@ class Publisher:
         self._reached = lineage.reached  # the highest version that was published
         self._marker_subject = subjects.kube_marker(resource)
         self._leftover_subjects = leftover_subjects - {self._marker_subject}  # left in the stream by an earlier watcher
-        self._known: dict[str, HeadMeta] = {}  # published by us
+        self._known: dict[str, HeadMeta] = {}  # published by us, by subject
+        self._affiliated = subjects.affiliated(resource)
+        self._subjects: dict[tuple[str, str], str] = {}  # of these, by namespace and name, if they say whose they are
         self._listed: set[str] = set()
         self._epoch = ""
         self._version = ""
@@ -106,7 +111,8 @@ class Publisher:
         self._proof = clock.monotonic()
         self._log = structlog.get_logger(resource=resource.id)
         self._events = {
-            op: metrics.EVENTS.labels(resource.id, op) for op in (subjects.ADDED, subjects.MODIFIED, subjects.DELETED)
+            op: metrics.EVENTS.labels(resource.id, op)
+            for op in (subjects.ADDED, subjects.MODIFIED, subjects.DELETED, subjects.MOVED)
         }
         self._bytes = metrics.BYTES.labels(resource.id)
 
@@ -122,7 +128,7 @@ class Publisher:
             await self._nodes.listing(self._epoch)
 
     async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
-        subject = subjects.kube(self._resource, head.namespace, head.name)
+        subject = self._subject(head, item)
         self._listed.add(subject)
         body = await self._publish(subject, subjects.ADDED, head, item)
         if self._nodes is not None:
@@ -133,19 +139,18 @@ class Publisher:
         if 0 < version_number(version) < self._reached:
             text = f"{self._resource.plural} were published up to resourceVersion {self._reached}, a LIST has {version}"
             raise VersionsWentBack(f"{text}: etcd was restored, restarting")
-        deleted = (self._known.keys() | self._leftover_subjects) - self._listed
-        for subject in sorted(deleted):
-            await self._publish_tombstone(subject, version)
-        metrics.TOMBSTONES.labels(self._resource.id).inc(len(deleted))
+        unlisted = (self._known.keys() | self._leftover_subjects) - self._listed
+        deleted = sum([await self._publish_absence(subject, version) for subject in sorted(unlisted)])
+        metrics.TOMBSTONES.labels(self._resource.id).inc(deleted)
         self._leftover_subjects.clear()
         self._count = len(self._listed)
-        self._log.info("listed", objects=self._count, deleted=len(deleted), epoch=self._epoch, version=version)
+        self._log.info("listed", objects=self._count, deleted=deleted, epoch=self._epoch, version=version)
         await self.progress(version)
         if self._nodes is not None:
             await self._nodes.complete(version)
 
     async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
-        subject = subjects.kube(self._resource, head.namespace, head.name)
+        subject = self._subject(head, item, gone=kind == subjects.DELETED)
         before, began = self._known.get(subject), self._clock.now()
         body = await self._publish(subject, kind, head, item)
         self._spans.published(before, kind, head, began)
@@ -176,26 +181,75 @@ class Publisher:
             await self._mark()
             metrics.EVENT_SECONDS.labels(self._resource.id).set(self._clock.monotonic() - started)
 
+    def _subject(self, head: HeadMeta, item: msgspec.Raw, *, gone: bool = False) -> str:
+        """Return the subject of the object; of one that is `gone`, that of its last message."""
+        if not self._affiliated:
+            return subjects.kube(self._resource, head.namespace, head.name)
+        if gone and (known := self._subjects.get((head.namespace, head.name))) is not None:
+            return known
+        return subjects.pod(head.namespace, head.name, affiliation_of(outline(item)))
+
     async def _publish(self, subject: str, op: str, head: HeadMeta, item: msgspec.Raw) -> bytes:
-        """Publish the object and return its body."""
+        """Publish the object, end its former subject if it had another, and return its body."""
         body, headers = self._encoder.message(op, self._epoch, head, item)
         if op == subjects.DELETED:
-            self._known.pop(subject, None)
+            self._forget(subject)
             await self._writer.put(subject, body, headers, TOMBSTONE_SECONDS)
         else:
             self._known[subject] = head
             await self._writer.put(subject, body, headers)
+            await self._end_former(subject, head)
         if subjects.OVERSIZE in headers:
             metrics.OVERSIZE.labels(self._resource.id).inc()
         self._events[op].inc()
         self._bytes.inc(len(body))
         return body
 
+    async def _end_former(self, subject: str, head: HeadMeta) -> None:
+        """Remember the subject of the object, and end the one that it had before."""
+        if not self._affiliated:
+            return
+        key = (head.namespace, head.name)
+        former, self._subjects[key] = self._subjects.get(key, subject), subject
+        if former != subject:
+            self._known.pop(former, None)
+            await self._publish_move(former, subject)
+
+    async def _publish_move(self, former: str, subject: str) -> None:
+        """Publish on the former subject of an object that it is on another one."""
+        head = self._known[subject]
+        headers = self._encoder.headers(subjects.MOVED, self._epoch, head) | {subjects.TO: subject}
+        await self._writer.put(former, self._encoder.identity(head), headers, TOMBSTONE_SECONDS)
+        self._events[subjects.MOVED].inc()
+
+    async def _publish_absence(self, subject: str, version: str) -> bool:
+        """Publish that the LIST had no object for the subject; return whether it is gone, or has only moved."""
+        successor = self._successor(subject)
+        if successor in self._listed:
+            await self._publish_move(subject, successor)
+            return False
+        await self._publish_tombstone(subject, version)
+        return True
+
+    def _successor(self, subject: str) -> str:
+        """Return the subject on which the subject's object is now; empty if it has gone."""
+        try:
+            return self._subjects.get(subjects.object_key(subject), "") if self._affiliated else ""
+        except ValueError:
+            return ""  # a message of another publisher in our stream
+
+    def _forget(self, subject: str) -> HeadMeta | None:
+        """Drop the object of the subject and return its last known head."""
+        head = self._known.pop(subject, None)
+        if head is not None and self._affiliated:
+            self._subjects.pop((head.namespace, head.name), None)
+        return head
+
     async def _publish_tombstone(self, subject: str, version: str) -> None:
         """Publish a tombstone for an object whose delete was not seen."""
         # Of a subject left by another writer only the name is known: the body is empty, and followers drop the object
         # because it is not part of the epoch.
-        head = self._known.pop(subject, None)
+        head = self._forget(subject)
         body = self._encoder.identity(head) if head else b""
         headers = self._encoder.headers(subjects.DELETED, self._epoch, head or HeadMeta(resource_version=version))
         await self._writer.put(subject, body, headers, TOMBSTONE_SECONDS)
@@ -204,5 +258,5 @@ class Publisher:
         await self._writer.mark(self._epoch, self._marker(subjects.SYNCED, self._version))
 
     def _marker(self, state: str, version: str) -> bytes:
-        marker = subjects.Marker(epoch=self._epoch, state=state, rv=version, count=self._count)
+        marker = subjects.Marker(epoch=self._epoch, state=state, rv=version, count=self._count, layout=subjects.LAYOUT)
         return msgspec.json.encode(marker)

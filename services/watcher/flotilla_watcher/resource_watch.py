@@ -16,6 +16,7 @@ from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError, Message, StreamSpec
+from flotilla_common.bus.streams import newest
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.interface import Api
 from flotilla_common.kube.reflector import Reflector
@@ -136,7 +137,7 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
         """Return objects from kube.v1, after everything sent so far. Raises BusError, StreamLost, Superseded."""
         await objects.flush()
         stream = subjects.kube_stream(self.resource).name
-        last = await asyncio.gather(*(self.bus.get_last(stream, subjects.kube(self.resource, *key)) for key in keys))
+        last = await asyncio.gather(*(newest(self.bus, self.resource, *key) for key in keys))
         messages = [message for message in last if message is not None]
         if len(messages) < len(keys):
             raise StreamLost(f"stream {stream} lacks objects that were published")

@@ -123,7 +123,7 @@ class SimulatedBus:
             if not message.pending:
                 complete.set()
 
-        read = self._read(stream, subject_filter, receive, held.clear, everything=True)
+        read = self._read(stream, (subject_filter,), receive, held.clear, everything=True)
         try:
             async with asyncio.timeout(HISTORY_SECONDS):
                 await complete.wait()
@@ -135,9 +135,9 @@ class SimulatedBus:
             on_message(message)
 
     async def follow(
-        self, stream: str, subject_filter: str, on_message: OnMessage, on_reset: Callable[[], None]
+        self, stream: str, subject_filters: Sequence[str], on_message: OnMessage, on_reset: Callable[[], None]
     ) -> Follow:
-        follow = self._read(stream, subject_filter, on_message, on_reset)
+        follow = self._read(stream, subject_filters, on_message, on_reset)
         self._follows.append(follow)
         return follow
 
@@ -184,7 +184,7 @@ class SimulatedBus:
     def _read(
         self,
         stream: str,
-        subject_filter: str,
+        subject_filters: Sequence[str],
         on_message: OnMessage,
         on_reset: Callable[[], None],
         *,
@@ -196,7 +196,7 @@ class SimulatedBus:
             self._server,
             self._connection,
             stream,
-            subject_filter,
+            subject_filters,
             on_message,
             on_reset,
             everything=everything,

@@ -7,7 +7,7 @@ Heartbeats themselves are not simulated, only what their absence leads to.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -27,7 +27,7 @@ class SimulatedFollow:
         server: Server,
         connection: Connection,
         stream: str,
-        subject_filter: str,
+        subject_filters: Sequence[str],
         on_message: OnMessage,
         on_reset: Callable[[], None],
         *,
@@ -37,7 +37,7 @@ class SimulatedFollow:
         self._server = server
         self._connection = connection
         self._stream = stream
-        self._filter = subject_filter
+        self._filters = tuple(subject_filters)
         self._on_message = on_message
         self._on_reset = on_reset
         self._everything = everything
@@ -125,7 +125,7 @@ class SimulatedFollow:
         consumer = Consumer(
             connection=self._connection,
             stream=self._server.stream(self._stream),
-            subject_filter=self._filter,
+            subject_filters=self._filters,
             receive=lambda messages, first: self._receive(reading, messages, first),
             missed=lambda: self._later(HEARTBEAT_SECONDS, self._lost, reading),
             lost=self.silent,

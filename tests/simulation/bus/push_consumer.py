@@ -62,14 +62,9 @@ class PushConsumer:
         return True
 
     def _waiting(self, now: float) -> list[Message]:
-        found = {
-            message.sequence: message
-            for one in self._filters
-            for message in (
-                self.stream.newest_of_each(one, now) if self._fresh else self.stream.after(self._cursor, one, now)
-            )
-        }
-        return [found[sequence] for sequence in sorted(found)]
+        if self._fresh:
+            return list(self.stream.newest_of_each(self._filters, now))
+        return list(self.stream.after(self._cursor, self._filters, now))
 
     def _send(self, messages: Sequence[Message], now: float) -> None:
         for position, message in enumerate(messages, 1):

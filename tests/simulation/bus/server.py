@@ -15,7 +15,7 @@ from flotilla_common.bus.interface import BusError, Delivery, Message, StreamSpe
 from tests.simulation.bus.connection import Connection
 from tests.simulation.bus.faults import UNDISTURBED, Faults, Hop, Treatment, Way
 from tests.simulation.bus.push_consumer import PushConsumer
-from tests.simulation.bus.stream import Stream, matches
+from tests.simulation.bus.stream import Stream, matches, passes
 from tests.simulation.loop import EPOCH, SimulatedLoop
 
 MAX_PAYLOAD: Final = 8 << 20
@@ -40,7 +40,7 @@ class Consumer(msgspec.Struct, eq=False):
 
     connection: Connection
     stream: Stream
-    subject_filter: str
+    subject_filters: tuple[str, ...]
     receive: Callable[[list[Message], int], None]
     missed: Callable[[], None]  # a message was lost on the way
     lost: Callable[[], None]  # the heartbeats have stopped
@@ -144,15 +144,15 @@ class Server:
     def holds(self, name: str, subject_filter: str) -> bool:
         """Report whether the stream has a message under the filter."""
         stream = self.streams.get(name)
-        return stream is not None and any(stream.after(0, subject_filter, self._loop.time()))
+        return stream is not None and any(stream.after(0, (subject_filter,), self._loop.time()))
 
     def consume(self, consumer: Consumer, *, everything: bool = False) -> Consumer:
         """Start a consumer. At the start of its stream it gets the newest message of each subject, or everything."""
         stream, now = consumer.stream, self._loop.time()
         if consumer.cursor or everything:
-            past = list(stream.after(consumer.cursor, consumer.subject_filter, now))
+            past = list(stream.after(consumer.cursor, consumer.subject_filters, now))
         else:
-            past = list(stream.newest_of_each(consumer.subject_filter, now))
+            past = list(stream.newest_of_each(consumer.subject_filters, now))
         self._consumers.append(consumer)
         self._send(consumer, past)
         consumer.cursor = stream.last_sequence
@@ -266,7 +266,7 @@ class Server:
         for consumer in self._consumers_of(client, stream):
             consumer.stalled = False
             self._send(
-                consumer, list(consumer.stream.after(consumer.cursor, consumer.subject_filter, self._loop.time()))
+                consumer, list(consumer.stream.after(consumer.cursor, consumer.subject_filters, self._loop.time()))
             )
             consumer.cursor = consumer.stream.last_sequence
 
@@ -299,7 +299,7 @@ class Server:
         message = stream.store(subject, data, headers, now=self._loop.time(), expected=expected, ttl=ttl)
         for consumer in self._consumers:
             if consumer.stream is stream and not consumer.stalled:
-                if matches(consumer.subject_filter, subject):
+                if passes(consumer.subject_filters, subject):
                     self._send(consumer, [message])
                 consumer.cursor = message.sequence
         for pushed in self._pushed:

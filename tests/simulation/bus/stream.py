@@ -1,7 +1,8 @@
 """A stream: messages with sequences, the newest of every subject or all of them within limits."""
 
+import functools
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -56,23 +57,24 @@ class Stream:
             self._remove(next(iter(self._stored)))
         return message
 
-    def after(self, sequence: int, subject_filter: str, now: float) -> Iterator[Message]:
+    def after(self, sequence: int, subject_filters: Sequence[str], now: float) -> Iterator[Message]:
         """Messages beyond a sequence, in order."""
         self._expire(now)
+        filters = tuple(subject_filters)
         stored = list(itertools.takewhile(lambda one: one > sequence, reversed(self._stored)))
         for number in reversed(stored):
             message = self._stored[number].message
-            if matches(subject_filter, message.subject):
+            if passes(filters, message.subject):
                 yield message
 
-    def newest_of_each(self, subject_filter: str, now: float) -> Iterator[Message]:
+    def newest_of_each(self, subject_filters: Sequence[str], now: float) -> Iterator[Message]:
         """Return the last message of every subject, in order of sequence."""
-        return (one for one in self.after(0, subject_filter, now) if self._newest[one.subject] == one.sequence)
+        return (one for one in self.after(0, subject_filters, now) if self._newest[one.subject] == one.sequence)
 
     def newest(self, subject: str, now: float) -> Message | None:
-        """Return the last message of one subject, or of all."""
-        if subject == ">":
-            return max(self.after(0, subject, now), key=lambda one: one.sequence, default=None)
+        """Return the last message of one subject, or among all that match a filter."""
+        if subject.endswith((">", "*")):
+            return max(self.after(0, (subject,), now), key=lambda one: one.sequence, default=None)
         self._expire(now)
         sequence = self._newest.get(subject)
         return None if sequence is None else self._stored[sequence].message
@@ -96,6 +98,12 @@ class Stream:
         self._bytes -= len(message.data)
         if self._newest.get(message.subject) == sequence:
             del self._newest[message.subject]
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def passes(patterns: tuple[str, ...], subject: str) -> bool:
+    """Report whether the subject matches one of the patterns."""
+    return any(matches(one, subject) for one in patterns)
 
 
 def matches(pattern: str, subject: str) -> bool:

@@ -108,7 +108,7 @@ class BusContract:
             bus, reader = await with_stream(harness), Reader()
             for number in range(10):
                 await bus.publish(pod(f"p{number % 3}"), str(number).encode(), {"rv": str(number)})
-            follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
+            follow = await bus.follow(SPEC.name, (">",), reader.messages.append, reader.reset)
             await eventually(lambda: len(reader.messages) == 3)
             assert reader.data == [b"7", b"8", b"9"]
             assert [message.pending for message in reader.messages] == [2, 1, 0]
@@ -125,8 +125,8 @@ class BusContract:
             bus, other = await with_stream(harness), harness.bus("other")
             everything, some, live = Reader(), Reader(), Reader()
             follows = [
-                await other.follow(SPEC.name, ">", everything.messages.append, everything.reset),
-                await bus.follow(SPEC.name, pod("b"), some.messages.append, some.reset),
+                await other.follow(SPEC.name, (">",), everything.messages.append, everything.reset),
+                await bus.follow(SPEC.name, (pod("b"), pod("c")), some.messages.append, some.reset),
                 await other.subscribe("kube.v1.core.pods.*.b", live.messages.append),
             ]
             await eventually(lambda: all(follow.healthy for follow in follows))
@@ -142,8 +142,8 @@ class BusContract:
     def test_a_stopped_follow_delivers_nothing_more(self, play: Play) -> None:
         async def exchange(harness: Harness) -> None:
             bus, stopped, going = await with_stream(harness), Reader(), Reader()
-            follow = await bus.follow(SPEC.name, ">", stopped.messages.append, stopped.reset)
-            await bus.follow(SPEC.name, ">", going.messages.append, going.reset)
+            follow = await bus.follow(SPEC.name, (">",), stopped.messages.append, stopped.reset)
+            await bus.follow(SPEC.name, (">",), going.messages.append, going.reset)
             await bus.publish(pod("a"), b"1")
             await eventually(lambda: stopped.data == going.data == [b"1"])
             await follow.stop()
@@ -157,7 +157,7 @@ class BusContract:
     def test_a_stream_that_does_not_exist_yet_is_waited_for(self, play: Play) -> None:
         async def exchange(harness: Harness) -> None:
             bus, reader = harness.bus("one"), Reader()
-            follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
+            follow = await bus.follow(SPEC.name, (">",), reader.messages.append, reader.reset)
             await asyncio.sleep(0.3)
             assert not follow.healthy
             await bus.ensure_stream(SPEC)
@@ -233,7 +233,7 @@ class BusContract:
             await bus.publish(pod("stays"), b"x")
             assert await bus.get_last(SPEC.name, pod("gone")) is not None
             await asyncio.sleep(2.5)
-            await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
+            await bus.follow(SPEC.name, (">",), reader.messages.append, reader.reset)
             await eventually(lambda: bool(reader.messages))
             assert [message.subject for message in reader.messages] == [pod("stays")]
             assert await bus.stream_subjects(SPEC.name) == {pod("stays")}
@@ -310,7 +310,7 @@ class BusContract:
         async def exchange(harness: Harness) -> None:
             bus, reader = await with_stream(harness), Reader()
             await bus.ensure_stream(LASTING)
-            follow = await bus.follow(LASTING.name, ">", reader.messages.append, reader.reset)
+            follow = await bus.follow(LASTING.name, (">",), reader.messages.append, reader.reset)
             for number in range(20):
                 await bus.publish(f"lasting.{number}", b"1")
             await eventually(lambda: len(reader.messages) == 20)
@@ -334,7 +334,7 @@ class BusContract:
         async def exchange(harness: Harness) -> None:
             bus, reader = await with_stream(harness), Reader()
             await bus.ensure_stream(LASTING)
-            follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
+            follow = await bus.follow(SPEC.name, (">",), reader.messages.append, reader.reset)
             await bus.publish(pod("old"), b"1")
             await eventually(lambda: len(reader.messages) == 1)
             await harness.kill()
@@ -364,7 +364,7 @@ class BusContract:
     def test_a_wiped_stream_is_noticed_and_read_from_its_start(self, play: Play) -> None:
         async def exchange(harness: Harness) -> None:
             bus, reader = await with_stream(harness), Reader()
-            follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
+            follow = await bus.follow(SPEC.name, (">",), reader.messages.append, reader.reset)
             await bus.publish(pod("old"), b"1")
             await eventually(lambda: len(reader.messages) == 1)
             before = await bus.stream_state(SPEC.name)
@@ -384,7 +384,7 @@ class BusContract:
     def test_a_stream_that_is_removed_and_made_again_is_noticed(self, play: Play) -> None:
         async def exchange(harness: Harness) -> None:
             bus, reader = await with_stream(harness), Reader()
-            await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
+            await bus.follow(SPEC.name, (">",), reader.messages.append, reader.reset)
             for number in range(3):
                 await bus.publish(pod(f"old{number}"), b"1")
             await eventually(lambda: len(reader.messages) == 3)
@@ -399,7 +399,7 @@ class BusContract:
     def test_a_server_that_stands_still_is_survived(self, play: Play) -> None:
         async def exchange(harness: Harness) -> None:
             bus, reader = await with_stream(harness), Reader()
-            follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
+            follow = await bus.follow(SPEC.name, (">",), reader.messages.append, reader.reset)
             await eventually(lambda: follow.healthy)
             await harness.pause()
             with pytest.raises(BusError):
@@ -429,7 +429,7 @@ class BusContract:
     def test_a_short_standstill_delays_but_loses_nothing(self, play: Play) -> None:
         async def exchange(harness: Harness) -> None:
             bus, reader = await with_stream(harness), Reader()
-            follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
+            follow = await bus.follow(SPEC.name, (">",), reader.messages.append, reader.reset)
             await eventually(lambda: follow.healthy)
             await harness.pause()
             sent = await bus.send(pod("p"), b"1")

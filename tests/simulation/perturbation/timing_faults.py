@@ -40,7 +40,7 @@ class SlipIn(NoEffect):
 
     def _slip_in(self, injector: FaultInjector, resource: Resource) -> None:
         world = injector.world
-        held = world.bus.stream(subjects.kube_stream(resource).name).newest_of_each(">", world.loop.time())
+        held = world.bus.stream(subjects.kube_stream(resource).name).newest_of_each((">",), world.loop.time())
         stored = (one for one in held if one.headers.get(subjects.OP) in (subjects.ADDED, subjects.MODIFIED))
         hidden = next((one for one in stored if f".{RESTORED_NAMESPACE}." not in one.subject), None)
         if hidden is not None:

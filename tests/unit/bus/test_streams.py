@@ -1,11 +1,16 @@
-"""Streams that are kept in existence, in simulated time."""
+"""Streams that are kept in existence, in simulated time, and single objects that are read from them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import cast
 
+import pytest
+
+from flotilla_common.api.resources import NODE, POD, Resource
+from flotilla_common.bus import subjects
+from flotilla_common.bus.affiliation import Affiliation
 from flotilla_common.bus.interface import Bus, BusError, StreamSpec
-from flotilla_common.bus.streams import CHECK_SECONDS, RETRY_SECONDS, keep_streams
+from flotilla_common.bus.streams import CHECK_SECONDS, RETRY_SECONDS, keep_streams, newest
 from tests.simulation.loop import SimulatedLoop, run
 from tests.support.fake_bus import FakeBus
 
@@ -66,3 +71,62 @@ def test_what_was_refused_is_tried_again_soon() -> None:
         assert set(bus.streams) == NAMES
 
     while_kept(story, refuses=True)
+
+
+OWNED, FREE = (subjects.pod("shop", "a", Affiliation(*of)) for of in (("Set_apps", "7", "-"), ("-", "-", "-")))
+ADDED, DELETED = {"op": "ADDED"}, {"op": "DELETED"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "found"),
+    [
+        pytest.param([], None, id="absent"),
+        pytest.param([(OWNED, b"1", ADDED)], b"1", id="there"),
+        pytest.param([(OWNED, b"1", ADDED), (OWNED, b"2", DELETED)], b"2", id="deleted"),
+        pytest.param(
+            [(OWNED, b"1", ADDED), (FREE, b"2", ADDED), (OWNED, b"", {"op": "MOVED", "to": FREE})], b"2", id="moved"
+        ),
+        pytest.param([(OWNED, b"1", ADDED), (FREE, b"2", ADDED)], b"2", id="about to move"),
+        pytest.param(
+            [
+                (FREE, b"2", ADDED),
+                (OWNED, b"", {"op": "MOVED", "to": FREE}),
+                (OWNED, b"3", ADDED),
+                (FREE, b"", {"op": "MOVED", "to": OWNED}),
+            ],
+            b"3",
+            id="moved back",
+        ),
+        pytest.param(
+            [(FREE, b"2", ADDED), (OWNED, b"", {"op": "MOVED", "to": FREE}), (FREE, b"4", DELETED)],
+            b"4",
+            id="deleted after its move",
+        ),
+        pytest.param([(OWNED.replace(".a.", ".ab."), b"1", ADDED)], None, id="another name"),
+        pytest.param([(OWNED.replace(".shop.", ".bank."), b"1", ADDED)], None, id="another namespace"),
+    ],
+)
+async def test_the_newest_message_of_a_pod_is_found_wherever_it_moved(
+    messages: list[tuple[str, bytes, dict[str, str]]], found: bytes | None
+) -> None:
+    bus = FakeBus()
+    await bus.ensure_stream(subjects.kube_stream(POD))
+    for message in messages:
+        await bus.publish(*message)
+    newest_one = await newest(cast("Bus", bus), POD, "shop", "a")
+    assert (newest_one.data if newest_one else None) == found
+
+
+@pytest.mark.parametrize(("resource", "namespace"), [(NODE, ""), (POD, "shop")])
+async def test_without_a_stream_there_is_no_newest_message(resource: Resource, namespace: str) -> None:
+    bus = FakeBus()
+    assert await newest(cast("Bus", bus), resource, namespace, "a") is None
+
+
+async def test_the_newest_message_of_another_kind() -> None:
+    bus = FakeBus()
+    await bus.ensure_stream(subjects.kube_stream(NODE))
+    await bus.publish(subjects.kube(NODE, "", "a"), b"1", ADDED)
+    message = await newest(cast("Bus", bus), NODE, "", "a")
+    assert message is not None
+    assert message.data == b"1"

@@ -33,10 +33,12 @@ class Replica:
             count=count,
             terms=TERMS,
         )
-        self.shards.on_change(self._gain, lambda _: None)
+        self.calls: list[tuple[str, frozenset[int]]] = []
+        self.shards.on_change(self._gain, lambda _: None, lambda held: self.calls.append(("held", held)))
 
     async def _gain(self, gained: frozenset[int]) -> None:
         self.gained.append(gained)
+        self.calls.append(("gain", gained))
 
     async def tick(self, seconds: float = 0.0) -> frozenset[int]:
         self.clock.advance(seconds)
@@ -614,3 +616,30 @@ async def test_shards_beyond_the_number_are_removed_when_nobody_comes_back_for_t
     await new.shards._hand_over([])
     later = Replica(api, "c", 2)
     assert await later.tick() == {0, 1}
+
+
+async def test_held_shards_are_announced_before_their_resync_and_after_others_lapsed() -> None:
+    api = ScriptedApi()
+    a, b = Replica(api, "a", count=2), Replica(api, "b", count=2)
+    await a.tick()
+    assert a.calls == [("held", {0, 1}), ("gain", {0, 1})]
+    for _ in range(3):
+        await a.tick(2)
+    assert len(a.calls) == 2, "a renewal changes nothing"
+    await b.tick()
+    await a.tick(2)
+    assert a.calls[2:] == [("held", {0})], "it let one go"
+    assert b.calls == []
+    await b.tick(2)
+    assert b.calls == [("held", {1}), ("gain", {1})]
+
+
+async def test_a_shard_that_another_replica_took_is_held_no_more() -> None:
+    api = ScriptedApi()
+    a, b = Replica(api, "a"), Replica(api, "b")
+    await a.tick()
+    await b.tick()
+    await b.tick(16)
+    await a.tick(16)
+    assert a.calls == [("held", {0}), ("gain", {0}), ("held", frozenset())]
+    assert b.calls == [("held", {0}), ("gain", {0})]

@@ -39,16 +39,16 @@ async def test_a_mirror_shows_what_it_holds_and_how_fresh_that_is() -> None:
 
 
 async def test_the_whole_stream_of_a_resource_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench, followed = Bench(), list[tuple[str, str]]()
+    bench, followed = Bench(), list[tuple[str, list[str]]]()
     follow = bench.bus.follow
 
-    async def noted(stream: str, subject: str, *listeners: Any) -> Any:
-        followed.append((stream, subject))
-        return await follow(stream, subject, *listeners)
+    async def noted(stream: str, filters: list[str], *listeners: Any) -> Any:
+        followed.append((stream, filters))
+        return await follow(stream, filters, *listeners)
 
     monkeypatch.setattr(bench.bus, "follow", noted)
     await bench.start()
-    assert followed == [(subjects.kube_stream(POD).name, ">")]
+    assert followed == [(subjects.kube_stream(POD).name, [">"])]
 
 
 async def test_an_epoch_without_objects_empties_the_table() -> None:

@@ -11,6 +11,7 @@ from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.bus.interface import Bus
 from flotilla_common.kube.interface import PAGE_SIZE, Api, ApiError, Page, WatchEvent
 from flotilla_common.kube.reflector import HeadMeta
+from flotilla_common.mirror.bus_sources import BusSources
 from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.direct_source import DirectSource
 from flotilla_common.mirror.mirror import Mirror
@@ -236,7 +237,10 @@ async def test_the_mirror_says_what_it_waits_for() -> None:
     mirror._check_synced()
     assert health.said == [("mirror", False, "waiting for pods, persistentvolumeclaims")]
     for feed in mirror._feeds.values():
-        feed._bus.synced = True  # type: ignore[attr-defined]
+        await feed.start()
+        bus = feed._bus  # type: ignore[union-attr]
+        for source in bus._sources() if isinstance(bus, BusSources) else [bus]:
+            source.synced = True
     mirror._check_synced()
     assert health.said[-1] == ("mirror", True, "")
     await mirror.synced(0.01)

@@ -30,7 +30,7 @@ class Apiserver:
         return None
 
     async def find(self, uid: str, node: str = "n1", key: tuple[str, str] = KEY) -> str | None:
-        return await self.lookups.find(node, POD, key, uid, lambda: self.held if self.held == uid else None)
+        return await self.lookups.find(node, POD, key, uid, lambda _: self.held if self.held == uid else None)
 
 
 async def test_what_the_mirror_has_needs_no_question() -> None:

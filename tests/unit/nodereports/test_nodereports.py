@@ -14,7 +14,7 @@ from flotilla_common.control.plan import Outcome, OutcomeKind
 from flotilla_common.kube.interface import Unreachable
 from flotilla_common.node.reports import EVENTS, PODS, Answer, EventReport, PodReport
 from flotilla_common.node.serving import Sender
-from flotilla_jobs.node_reports import REPORTS
+from flotilla_jobs.node_reports import PUBLISHED_PODS, REPORTS
 from tests.support.controller_context import FakeContext
 
 HERE = Sender("node-1", "x", "web")
@@ -29,7 +29,7 @@ def a_pod(node: str = "node-1", uid: str = "u1", meta: str = "") -> Pod:
     )
 
 
-PODS_WATCH, IMAGES_WATCH = REPORTS.watches
+(IMAGES_WATCH,) = REPORTS.watches
 JOB = JobReference(kind="ImagePullJob", namespace="x", name="web", uid="j1")
 IMAGE = NodeImage(
     metadata=ObjectMeta(name="node-1", uid="n1"),
@@ -41,7 +41,7 @@ async def responder(*pods: Pod) -> FakeContext:
     """Return the responder over these pods and one NodeImage."""
     context = FakeContext()
     await REPORTS.build(context)
-    context.put(PODS_WATCH, *pods)
+    context.put(PUBLISHED_PODS, *pods)
     context.put(IMAGES_WATCH, IMAGE)
     return context
 

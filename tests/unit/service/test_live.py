@@ -11,6 +11,7 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_RE
 from flotilla_common.api.meta import Model, ObjectMeta, OwnerReference
 from flotilla_common.api.resources import CLAIM, NODE, POD, SECRET
 from flotilla_common.bus import subjects
+from flotilla_common.bus.affiliation import Affiliation
 from flotilla_common.control.keystate import Memory
 from flotilla_common.control.report_buffer import StatusReports
 from flotilla_common.control.watches import Trigger, Watch, owned
@@ -332,3 +333,32 @@ def test_what_runs_beside_and_writes_besides_is_the_services() -> None:
     live.live_context.add_task(idle)
     assert live.add_task[1:] == [idle], "after the reads of absent objects"
     assert str(live.live_context.executor(live.live_context.recorder("x"))) == "executor with recorder of x"
+
+
+async def published(live: Live, op: str = "MODIFIED", body: bytes = b"", **headers: str) -> None:
+    """Publish a pod as the watcher does."""
+    await live.bus.ensure_stream(subjects.kube_stream(POD))
+    subject = subjects.pod("ns", "web-1", Affiliation("CloneSet_apps_kruise_io", "3", "-"))
+    await live.bus.publish(subject, body or msgspec.json.encode(thing("web-1", 7)), {subjects.OP: op, **headers})
+
+
+async def test_an_object_that_is_not_mirrored_is_read_from_the_bus() -> None:
+    live = Live()
+    assert await live.live_context.newest(GATED, "ns", "web-1") is None, "there is no stream yet"
+    await published(live)
+    assert await live.live_context.newest(GATED, "ns", "web-1") == thing("web-1", 7)
+    assert await live.live_context.newest(GATED, "ns", "web-2") is None
+
+
+@pytest.mark.parametrize(
+    ("op", "body", "headers"),
+    [
+        pytest.param("DELETED", b"", {}, id="deleted"),
+        pytest.param("MODIFIED", b"", {subjects.OVERSIZE: "true"}, id="only its identity"),
+        pytest.param("MODIFIED", b'{"metadata":{"name":1}}', {}, id="undecodable"),
+    ],
+)
+async def test_what_the_bus_does_not_hold_in_full_is_not_returned(op: str, body: bytes, headers: Json) -> None:
+    live = Live()
+    await published(live, op, body, **headers)
+    assert await live.live_context.newest(GATED, "ns", "web-1") is None

@@ -45,7 +45,7 @@ class Harness:
 
     async def open(self) -> None:
         await self.writer.ensure_stream(SPEC)
-        self.follow = await self.bus.follow(SPEC.name, ">", self.reader.messages.append, self.reader.reset)
+        self.follow = await self.bus.follow(SPEC.name, (">",), self.reader.messages.append, self.reader.reset)
         await asyncio.sleep(1)
         assert self.follow.healthy
 
@@ -206,7 +206,7 @@ def test_after_a_long_absence_everything_is_read_again() -> None:
     async def exchange(harness: Harness) -> None:
         await harness.writer.ensure_stream(LASTING)
         reader = Reader()
-        await harness.bus.follow(LASTING.name, ">", reader.messages.append, reader.reset)
+        await harness.bus.follow(LASTING.name, (">",), reader.messages.append, reader.reset)
         for name in ("a", "b"):
             await harness.writer.publish(f"lasting.{name}", name.encode())
         await asyncio.sleep(0.01)

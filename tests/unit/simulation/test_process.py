@@ -213,7 +213,7 @@ def test_a_long_pause_makes_its_follows_look_again() -> None:
             heard.append((message.subject, message.sequence))
 
         await context.bus.ensure_stream(SPEC)
-        await context.bus.follow(SPEC.name, ">", on_message, lambda: heard.append(("reset", 0)))
+        await context.bus.follow(SPEC.name, (">",), on_message, lambda: heard.append(("reset", 0)))
         number = 0
         while True:
             number += 1

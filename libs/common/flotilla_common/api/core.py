@@ -5,6 +5,7 @@ once per version of the pod, not once per pass.
 """
 
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -176,6 +177,12 @@ class PodStatus(Model):
     pod_ip: str = msgspec.field(default="", name="podIP")
 
 
+@lru_cache(maxsize=1024)
+def _set_of(types: tuple[str, ...]) -> frozenset[str]:
+    """Return the set of these types: one for all pods that have them."""
+    return frozenset(types)
+
+
 class Pod(Model, dict=True):
     """A pod with the facts that planning needs (common.md §5)."""
 
@@ -207,7 +214,7 @@ class Pod(Model, dict=True):
     @struct_cached_property
     def gates(self) -> frozenset[str]:
         """Return the condition types of the declared readiness gates."""
-        return frozenset([gate.condition_type for gate in self.spec.readiness_gates])
+        return _set_of(tuple(gate.condition_type for gate in self.spec.readiness_gates))
 
     @struct_cached_property
     def memo(self) -> dict[str, Any]:

@@ -139,9 +139,11 @@ class Bus(Protocol):
         ...
 
     async def follow(
-        self, stream: str, subject_filter: str, on_message: OnMessage, on_reset: Callable[[], None]
+        self, stream: str, subject_filters: Sequence[str], on_message: OnMessage, on_reset: Callable[[], None]
     ) -> Follow:
         """Read `stream` in order, starting with the last message per subject; the filter `>` matches all.
+
+        No subject may match two of the filters.
 
         A stream that does not exist yet is waited for. `on_reset` is called before a re-read from the start (wiped
         stream, long absence), which is complete again. Neither callback may raise.

@@ -286,6 +286,13 @@ def _start(first: First, after: int | None) -> dict[str, Any]:
     return {"deliver_policy": first}
 
 
+def filters(subject_filters: Sequence[str]) -> dict[str, Any]:
+    """Return the part of a consumer's configuration that limits it to subjects; a single `>` has a shorter path."""
+    if len(subject_filters) == 1:
+        return {"filter_subject": subject_filters[0]}
+    return {"filter_subjects": list(subject_filters)}
+
+
 def delivery_config(subject_filters: Sequence[str], inbox: str, after: int | None) -> dict[str, Any]:
     """Return the configuration of a consumer on behalf of a reader that may not create one.
 

@@ -207,7 +207,7 @@ class NatsBus:
             if not message.pending:
                 complete.set()
 
-        read = self._ordered(stream, subject_filter, receive, held.clear, since or "all", headers_only=headers_only)
+        read = self._ordered(stream, (subject_filter,), receive, held.clear, since or "all", headers_only=headers_only)
         try:
             async with asyncio.timeout(HISTORY_SECONDS):
                 await complete.wait()
@@ -219,9 +219,9 @@ class NatsBus:
             on_message(message)
 
     async def follow(
-        self, stream: str, subject_filter: str, on_message: OnMessage, on_reset: Callable[[], None]
+        self, stream: str, subject_filters: Sequence[str], on_message: OnMessage, on_reset: Callable[[], None]
     ) -> Follow:
-        follow = self._ordered(stream, subject_filter, on_message, on_reset, LAST_PER_SUBJECT)
+        follow = self._ordered(stream, subject_filters, on_message, on_reset, LAST_PER_SUBJECT)
         self._follows.append(follow)
         return follow
 
@@ -230,13 +230,13 @@ class NatsBus:
 
         Returns whether the stream holds anything yet; the last of those messages has no `pending`. Raises BusError.
         """
-        self._follows.append(self._ordered(stream, ">", on_message, lambda: None, since))
+        self._follows.append(self._ordered(stream, (">",), on_message, lambda: None, since))
         return await self._stream.holds(stream, ">", since)
 
     def _ordered(
         self,
         stream: str,
-        subject_filter: str,
+        subject_filters: Sequence[str],
         on_message: OnMessage,
         on_reset: Callable[[], None],
         first: First,
@@ -248,12 +248,18 @@ class NatsBus:
             self._stream,
             self._clock,
             stream,
-            subject_filter,
+            subject_filters,
             on_message,
             on_reset,
             first,
             headers_only=headers_only,
+            on_stop=self._drop,
         )
+
+    def _drop(self, follow: OrderedFollow) -> None:
+        """Forget a follow that ends: those of mirrors come and go with what they need."""
+        if follow in self._follows:
+            self._follows.remove(follow)
 
     async def deliver(
         self, stream: str, reader: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0
@@ -305,7 +311,7 @@ class NatsBus:
         return await self._live(subject_filter, queue, receive, REQUESTS_WAITING, REQUEST_BYTES_WAITING)
 
     async def close(self) -> None:
-        for follow in self._follows:
+        for follow in list(self._follows):
             await follow.stop()
         if self._sender is not None:
             with contextlib.suppress(TimeoutError):

@@ -8,7 +8,7 @@ the start when the stream is another one or we were away for too long; then `on_
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import nats.errors
@@ -19,7 +19,15 @@ from nats.aio.subscription import Subscription
 
 from flotilla_common.bus.connection import Connection, subscribe
 from flotilla_common.bus.interface import BusError, Message, OnMessage
-from flotilla_common.bus.jetstream import LAST_PER_SUBJECT, First, JetStream, StreamInfo, StreamMissing, consumer_config
+from flotilla_common.bus.jetstream import (
+    LAST_PER_SUBJECT,
+    First,
+    JetStream,
+    StreamInfo,
+    StreamMissing,
+    consumer_config,
+    filters,
+)
 from flotilla_common.clock import Clock
 
 HEARTBEAT_SECONDS = 5.0
@@ -54,21 +62,23 @@ class OrderedFollow:
         jetstream: JetStream,
         clock: Clock,
         stream: str,
-        subject_filter: str,
+        subject_filters: Sequence[str],
         on_message: OnMessage,
         on_reset: Callable[[], None],
         deliver: First = LAST_PER_SUBJECT,
         headers_only: bool = False,
+        on_stop: Callable[["OrderedFollow"], None] = lambda _: None,
     ) -> None:
         self._connection = connection
         self._jetstream = jetstream
         self._clock = clock
         self._stream = stream
-        self._filter = subject_filter
+        self._filters = tuple(subject_filters)
         self._on_message = on_message
         self._on_reset = on_reset
         self._deliver = deliver  # where in the stream the first read starts
         self._headers_only = headers_only
+        self._on_stop = on_stop
         self._client: Client | None = None
         self._subscription: Subscription | None = None
         self._consumer = ""
@@ -89,6 +99,7 @@ class OrderedFollow:
         return self._attached and self._connection.connected
 
     async def stop(self) -> None:
+        self._on_stop(self)
         self._connection.off_resumed(self._check_again)
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
@@ -165,7 +176,7 @@ class OrderedFollow:
             after=self._sequence if resume else None,
             heartbeat=HEARTBEAT_SECONDS,
             inactive=INACTIVE_SECONDS,
-            filter_subject=self._filter,
+            **filters(self._filters),
             flow_control=True,
             headers_only=self._headers_only,
             description=self._connection.name,  # lets operators see which client a consumer belongs to

@@ -1,4 +1,4 @@
-"""Creates shared streams, such as those of records, and restores them when they are missing."""
+"""Creates shared streams, such as those of records, restores them when they are missing, and reads single objects."""
 
 import asyncio
 import contextlib
@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import structlog
 
-from flotilla_common.bus.interface import Bus, BusError, StreamSpec
+from flotilla_common.api.resources import Resource
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Bus, BusError, Message, StreamSpec
 
 CHECK_SECONDS = 30.0
 """Seconds between two checks while the connection holds, and so the longest time that a deleted stream is missing.
@@ -38,3 +40,12 @@ async def keep_streams(bus: Bus, specs: Sequence[StreamSpec]) -> None:
                     await connected.wait()
     finally:
         forget()
+
+
+async def newest(bus: Bus, resource: Resource, namespace: str, name: str) -> Message | None:
+    """Return the newest message of an object, or None. Raises BusError."""
+    stream = subjects.kube_stream(resource).name
+    message = await bus.get_last(stream, subjects.kube_object(resource, namespace, name))
+    if message is not None and message.headers.get(subjects.OP) == subjects.MOVED:
+        return await bus.get_last(stream, message.headers[subjects.TO])
+    return message

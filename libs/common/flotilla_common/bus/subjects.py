@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from flotilla_common.api.resources import Resource
+from flotilla_common.api.resources import POD, Resource
+from flotilla_common.bus.affiliation import Affiliation, Interest
 from flotilla_common.bus.interface import StreamSpec
 
 NO_NAMESPACE = "_"
@@ -25,8 +26,48 @@ def untoken(text: str) -> str:
 
 
 def kube(resource: Resource, namespace: str, name: str) -> str:
-    """Return the subject on which an object of the resource is published."""
+    """Return the subject on which an object of the resource is published; that of a pod continues (see `pod`)."""
     return f"kube.v1.{resource.id}.{token(namespace)}.{token(name)}"
+
+
+def pod(namespace: str, name: str, affiliation: Affiliation) -> str:
+    """Return the subject on which a pod is published: `kube.v1.core.pods.<namespace>.<name>.<owner>.<bucket>.<trait>`.
+
+    When the last three change, the pod moves to another subject, and the former one gets a MOVED message.
+    """
+    return f"{kube(POD, namespace, name)}.{'.'.join(affiliation)}"
+
+
+def affiliated(resource: Resource) -> bool:
+    """Report whether the subjects of the resource's objects say whose they are; those of pods do."""
+    return resource == POD
+
+
+def kube_object(resource: Resource, namespace: str, name: str) -> str:
+    """Return the filter for the messages of one object of the resource."""
+    return kube(resource, namespace, name) + (".*.*.*" if affiliated(resource) else "")
+
+
+def object_key(subject: str) -> tuple[str, str]:
+    """Return namespace and name in the subject of an object. Raises ValueError for another subject."""
+    _, _, _, _, namespace, name, *_ = subject.split(".")
+    return untoken(namespace), untoken(name)
+
+
+def affiliation(subject: str) -> Affiliation:
+    """Return the affiliation in the subject of a pod. Raises TypeError for another subject."""
+    return Affiliation(*subject.split(".")[6:])
+
+
+def object_part(subject: str) -> str:
+    """Return the part of an object's subject that names the object: that of a pod without whose it is."""
+    return ".".join(subject.split(".")[:6])
+
+
+def interest_filter(interest: Interest) -> str:
+    """Return the filter for the pods that an interest covers."""
+    namespace = interest.namespace if interest.namespace == "*" else token(interest.namespace)
+    return f"kube.v1.{POD.id}.{namespace}.*.{interest.owner}.{interest.bucket}.{interest.trait}"
 
 
 def kube_marker(resource: Resource) -> str:
@@ -37,6 +78,11 @@ def kube_marker(resource: Resource) -> str:
 def kube_filter(resource: Resource) -> str:
     """Return the filter for all objects of the resource, without the marker (`>` matches the whole stream)."""
     return f"kube.v1.{resource.id}.>"
+
+
+def kube_namespace(resource: Resource, namespace: str) -> str:
+    """Return the filter for the resource's objects in a namespace."""
+    return f"kube.v1.{resource.id}.{token(namespace)}.>"
 
 
 def act(service: str, resource: Resource, namespace: str, name: str) -> str:
@@ -175,6 +221,14 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True):
     state: str  # LISTING or SYNCED
     rv: str = ""
     count: int = 0  # number of objects in the LIST
+    layout: int = 0  # of the subjects; see LAYOUT
+
+
+LAYOUT = 1
+"""The layout of subjects that this release publishes: those of pods say whose they are (docs/adr/0035).
+
+Followers of some pods cannot use a stream of an older layout: its subjects would match none of their filters.
+"""
 
 
 FIRST_LINE = "0"
@@ -208,3 +262,5 @@ def names_only(headers: Mapping[str, str]) -> bool:
 
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
+MOVED, TO = "MOVED", "to"
+"""The operation on the former subject of a pod that is published on another one, and the header with that subject."""

@@ -125,6 +125,13 @@ class ResponderContext(Tables, Protocol):
         """
         ...
 
+    async def newest(self, watch: Watch[T], namespace: str, name: str) -> T | None:
+        """Return the newest version of an object on the bus, which is not mirrored.
+
+        Return None without one, or if the bus does not respond or does not hold it in full.
+        """
+        ...
+
     def fence(self, namespace: str, name: str) -> Fence:
         """Return the fence for writes on the object, from now on."""
         ...

@@ -106,7 +106,7 @@ class ReportBuffer(Generic[T, R]):
         Raises ApiError, Unreachable, TooOften.
         """
 
-        def held() -> T | None:
+        def held(_: object) -> T | None:
             obj = self._table.get(*key)
             return obj if obj is not None and obj.metadata.uid == uid else None
 

@@ -10,13 +10,13 @@ ended. The first shard, which every number has, decides between replicas that st
 """
 
 import asyncio
-import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 import structlog
 
 from flotilla_common.api.resources import LEASE
+from flotilla_common.bus.affiliation import key_hash
 from flotilla_common.clock import Clock
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.leases import Lease, LeaseHold, LeaseTerms
@@ -38,7 +38,7 @@ RELEASE_TRIES = 3
 
 def shard_of(namespace: str, name: str, shards: int) -> int:
     """Return the shard of an object: stable across releases and replicas."""
-    return zlib.crc32(f"{namespace}/{name}".encode()) % shards
+    return key_hash(namespace, name) % shards
 
 
 OnGain = Callable[[frozenset[int]], Awaitable[None]]
@@ -68,6 +68,8 @@ class Shards:
         self._terms = terms or LeaseTerms()
         self._on_gain: OnGain | None = None
         self._on_serving: OnServing | None = None
+        self._on_held: OnServing | None = None
+        self._held: frozenset[int] = frozenset()  # as `_on_held` was called last
         self._taking: asyncio.Task[None] | None = None
         self._log = structlog.get_logger(service=service)
         self._number = "" if names else str(count)  # shards with names do not depend on the number
@@ -89,10 +91,14 @@ class Shards:
         )
         return LeaseHold(self._api, self._clock, self._namespace, name, identity, self._terms, labels)
 
-    def on_change(self, gain: OnGain, serving: OnServing) -> None:
-        """Await `gain` with newly held shards (the resync), then call `serving`: their keys may be planned."""
+    def on_change(self, gain: OnGain, serving: OnServing, held: OnServing | None = None) -> None:
+        """Await `gain` with newly held shards (the resync), then call `serving`: their keys may be planned.
+
+        `held` is called first, with all shards whose leases are valid, and also after others lapsed.
+        """
         self._on_gain = gain
         self._on_serving = serving
+        self._on_held = held
 
     @property
     def serving(self) -> frozenset[int]:
@@ -231,6 +237,9 @@ class Shards:
         for index in [index for index in self._serving if not self.serves(index)]:
             del self._serving[index]
         valid = {index: lease.tenure for index, lease in enumerate(self._leases) if lease.valid}
+        if self._on_held is not None and self._held != valid.keys():
+            self._held = frozenset(valid)
+            self._on_held(self._held)
         gained = {index: tenure for index, tenure in valid.items() if index not in self._serving}
         if gained and not self._retired and (self._taking is None or self._taking.done()):
             self._taking = asyncio.create_task(self._gain(gained))

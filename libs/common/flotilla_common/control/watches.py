@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -31,6 +31,33 @@ class AccessRule(msgspec.Struct, frozen=True):
     namespace: str = ""  # the setting with the only namespace; empty: all
 
 
+def _namespaces_of(obj: Object) -> Iterable[str]:
+    return [obj.metadata.namespace]
+
+
+class Near(NamedTuple):
+    """Objects in whose namespaces pods are needed."""
+
+    watch: "Watch[Any]"
+    namespaces: Callable[[Any], Iterable[str]] = _namespaces_of
+    """Returns the namespaces for an object; none if it needs no pods (any more)."""
+
+
+class Pods(msgspec.Struct, frozen=True, kw_only=True):
+    """The pods that a controller needs; the parts add up. Others do not reach the service (docs/adr/0035)."""
+
+    owners: tuple[Resource, ...] = ()
+    """Pods of controllers of these kinds."""
+    unserved: tuple[Resource, ...] = ()
+    """Pods of these kinds while CUSTOM_RESOURCE_ENABLE leaves the kind out."""
+    orphans: bool = False
+    """Pods without a controller."""
+    sidecars: bool = False
+    """Pods with injected sidecars, with containers that start or end in order, or waiting for their readiness gate."""
+    near: tuple[Near, ...] = ()
+    """Pods in the namespaces of these objects, whose watches come first."""
+
+
 class Watch(msgspec.Struct, Generic[T], frozen=True, eq=False):
     """A resource that a controller reads from the mirror, and its writes to it."""
 
@@ -49,6 +76,8 @@ class Watch(msgspec.Struct, Generic[T], frozen=True, eq=False):
     """List it before the first plan for a gained shard, even if not `consistent`: absence counts as deletion."""
     gate: str = ""
     """The feature gate that enables the watch."""
+    pods: Pods | None = None
+    """The pods that it needs, if it watches pods; None: all."""
     optional: bool = False
     """Skip the watch if the cluster does not serve the kind when the service starts."""
     private: str = ""

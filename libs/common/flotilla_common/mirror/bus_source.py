@@ -5,23 +5,27 @@ version, objects that are not newer and were not published in that epoch do not 
 watcher that started over and a wiped bus all end with the same table. The exception is an object with a message of
 another epoch in the stream: a replaced watcher may have sent it late, and it hides the message of this epoch. Then the
 apiserver is asked.
+
+A source may follow some objects only, whose subjects say whose they are. It judges the absence of these alone.
 """
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import structlog
 
-from flotilla_common.api.meta import ObjectMeta
+from flotilla_common.api.meta import Object, ObjectMeta
 from flotilla_common.bus import subjects
+from flotilla_common.bus.affiliation import PodLike
 from flotilla_common.bus.interface import Bus, Follow, Message
 from flotilla_common.bus.markers import MarkerGate
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.kube.reflector import HeadMeta, decode_head
 from flotilla_common.mirror.decoder import ObjectDecoder
+from flotilla_common.mirror.scope import EVERYTHING, Interests, covers
 from flotilla_common.mirror.table import VersionsWentBack, version_number, version_of
 
 FETCH_SECONDS = 1.0
@@ -36,11 +40,21 @@ class _Version(msgspec.Struct, frozen=True):
 
 
 class BusSource:
-    """A follower of one resource's stream."""
+    """A follower of one resource's stream, or of the part of it that some interests cover."""
 
     def __init__(
-        self, bus: Bus, api: Api, decoder: ObjectDecoder[Any], clock: Clock, on_synced: Callable[[], None]
+        self,
+        bus: Bus,
+        api: Api,
+        decoder: ObjectDecoder[Any],
+        clock: Clock,
+        on_synced: Callable[[], None],
+        interests: Interests = EVERYTHING,
+        name: str = "",
     ) -> None:
+        """Follow what the interests cover; `name` distinguishes the sources of one table."""
+        self.interests = interests
+        self._name = name
         self._bus = bus
         self._api = api
         self._decoder = decoder
@@ -53,6 +67,7 @@ class BusSource:
         self._other_line = ""  # another line that was seen since: etcd was restored
         self.synced = False
         """True once everything that existed when the source began is in the table."""
+        self._warned = False  # of a watcher of an older release
         self._marker_gate = MarkerGate()
         self.last_update = clock.monotonic()
         """Time (monotonic) of the last proof that the source is up to date."""
@@ -65,9 +80,19 @@ class BusSource:
         """Report whether the follow is complete, to its own knowledge."""
         return self._follow is not None and self._follow.healthy
 
+    @property
+    def trusted(self) -> bool:
+        """Report whether everything is in the table, and is followed without a gap."""
+        return self.synced and self.healthy
+
     async def start(self) -> None:
         stream = subjects.kube_stream(self._decoder.resource).name
-        self._follow = await self._bus.follow(stream, ">", self._receive, self._reset)
+        self._follow = await self._bus.follow(stream, self._filters(), self._receive, self._reset)
+
+    def _filters(self) -> list[str]:
+        if self.interests == EVERYTHING:
+            return [">"]
+        return [self._marker_subject, *sorted(map(subjects.interest_filter, self.interests))]
 
     async def stop(self) -> None:
         if self._follow is not None:
@@ -98,12 +123,29 @@ class BusSource:
         else:
             self._follow_line(message.headers.get(subjects.EPOCH, ""))
             self._take(message)
-        if (marker := self._marker_gate.due(message)) is not None:
-            if marker.epoch != self._epoch:
-                self._complete(marker)
-            if not self.synced:
-                self.synced = True
-                self._on_synced()
+        marker = self._marker_gate.due(message)
+        if marker is None:
+            return
+        if not self._can_use(marker):
+            self.synced = False
+            return
+        if marker.epoch != self._epoch:
+            self._complete(marker)
+        if not self.synced:
+            self.synced = True
+            self._on_synced()
+
+    def _can_use(self, marker: subjects.Marker) -> bool:
+        """Report whether the subjects say whose the objects are, if that matters.
+
+        A watcher of an older release does not publish that. Until it is replaced, the feed falls back.
+        """
+        if self.interests == EVERYTHING or marker.layout >= subjects.LAYOUT:
+            return True
+        if self.synced or not self._warned:
+            self._warned = True
+            self._log.warning("the watcher is of an older release: its subjects do not say whose the objects are")
+        return False
 
     def _follow_line(self, epoch: str) -> None:
         line = subjects.line_of(epoch)
@@ -114,10 +156,14 @@ class BusSource:
 
     def _take(self, message: Message) -> None:
         headers, table = message.headers, self._decoder.table
-        deleted = headers.get(subjects.OP) == subjects.DELETED
+        op = headers.get(subjects.OP)
+        deleted = op == subjects.DELETED  # what has moved exists: its new subject's source may be behind this one
         epoch, uid = headers.get(subjects.EPOCH, ""), headers.get(subjects.UID, "")
         if epoch != self._epoch:
             self._versions[message.subject] = _Version(epoch, "" if deleted else uid)
+        if op == subjects.MOVED:
+            self._decoder.moved(decode_head(message.data).metadata, headers.get(subjects.TO, ""))
+            return
         if deleted:
             if message.data:
                 self._decoder.drop(decode_head(message.data).metadata)
@@ -129,22 +175,27 @@ class BusSource:
         if subjects.names_only(headers) or (table.is_presumed_absent(uid) and version <= table.inferred):
             self._fetch(decode_head(message.data).metadata)
         else:
-            self._decoder.take(message.data)
+            self._decoder.take(message.data, covered=True, source=self._name)
 
     def _complete(self, marker: subjects.Marker) -> None:
         table, version = self._decoder.table, version_number(marker.rv)
         listed = {one.uid for one in self._versions.values() if one.epoch == marker.epoch}
         hiding = {one.uid for one in self._versions.values() if one.epoch != marker.epoch}
-        unlisted = [obj for obj in table if obj.metadata.uid not in listed and version_of(obj) <= version]
+        unlisted = [
+            obj for obj in table if obj.metadata.uid not in listed and version_of(obj) <= version and self._follows(obj)
+        ]
         for obj in unlisted:
             if obj.metadata.uid in hiding:
                 self._fetch(obj.metadata)
             else:
                 table.presume_absent(obj, version)
-        self._decoder.forget_unlisted(listed | hiding, version)
+        self._decoder.forget_unlisted(listed | hiding, version, source=self._name)
         self._log.info("synced from the bus", epoch=marker.epoch, objects=len(table), unlisted=len(unlisted))
         self._epoch = marker.epoch
         self._versions.clear()
+
+    def _follows(self, obj: Object) -> bool:
+        return self.interests == EVERYTHING or covers(self.interests, cast("PodLike", obj))
 
     def _fetch(self, head: HeadMeta | ObjectMeta) -> None:
         """Fetch an object from the apiserver, in the background."""

@@ -5,14 +5,18 @@ it is set aside with the error, and a listener may report it. A later version, o
 """
 
 from collections.abc import Callable, Container
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 import msgspec
 
 from flotilla_common.api.documents import without_nulls
 from flotilla_common.api.meta import Object, ObjectMeta
 from flotilla_common.api.resources import Resource
+from flotilla_common.bus import subjects
+from flotilla_common.bus.affiliation import PodLike
 from flotilla_common.kube.reflector import HeadMeta, decode_head
+from flotilla_common.mirror.scope import Interests, covers, covers_raw
+from flotilla_common.mirror.sharing import Parts
 from flotilla_common.mirror.table import Table, log_failure, version_number, version_of
 
 T = TypeVar("T", bound=Object)
@@ -27,6 +31,7 @@ class Undecodable(msgspec.Struct, frozen=True, kw_only=True):
     uid: str
     version: str
     error: str
+    source: str = ""  # the name of the bus source that it came from; see `forget_unlisted`
 
 
 OnUndecodable = Callable[[Undecodable], None]
@@ -39,23 +44,63 @@ class ObjectDecoder(Generic[T]):
         self.resource = resource
         self.kind = kind
         self.table = table
+        self.interests: Interests | None = None
+        """The objects that belong into the table; None: all. Others are decoded, but not kept."""
         self.undecodable: dict[str, Undecodable] = {}  # by uid
         table.on_failure = self._cannot_handle
         self._decoder = msgspec.json.Decoder(kind)
+        self._parts = Parts()
         self._listeners: list[OnUndecodable] = []
 
     def listen(self, listener: OnUndecodable) -> None:
         """Call `listener` for every object that is set aside."""
         self._listeners.append(listener)
 
-    def take(self, raw: bytes | msgspec.Raw, as_of: int = -1) -> T | None:
-        """Decode and apply an object (`as_of`: see `Table.apply`); return it, or None when it was set aside."""
-        obj = self.decode(raw)
-        if obj is not None:
+    def covers(self, obj: Object) -> bool:
+        """Report whether the object belongs into the table."""
+        return self.interests is None or covers(self.interests, cast("PodLike", obj))
+
+    def covers_raw(self, raw: msgspec.Raw) -> bool:
+        """Report the same of an object's JSON."""
+        return self.interests is None or covers_raw(self.interests, raw)
+
+    def take(self, raw: bytes | msgspec.Raw, as_of: int = -1, *, covered: bool = False, source: str = "") -> T | None:
+        """Decode and apply an object (`as_of`: see `Table.apply`); return it, or None when it was set aside.
+
+        With `covered` it is known to belong into the table. An object that does not is dropped from it, because no
+        source follows it.
+        """
+        obj = self.decode(raw, source)
+        if obj is None:
+            return None
+        if covered or self.covers(obj):
             self.table.apply(obj, as_of)
+        else:
+            self.table.evict(obj, version_of(obj), notify=True)
         return obj
 
-    def decode(self, raw: bytes | msgspec.Raw) -> T | None:
+    def moved(self, head: HeadMeta, subject: str) -> None:
+        """Drop an object that was published on another subject at the version of `head`, unless it still belongs here.
+
+        It exists, so it may come back.
+        """
+        if self.interests is None:
+            return
+        affiliation = subjects.affiliation(subject)
+        if not any(interest.covers(head.namespace, affiliation) for interest in self.interests):
+            self.leave_out(head)
+
+    def leave_out(self, head: HeadMeta) -> None:
+        """Drop an object that at the version of `head` does not belong into the table: it exists, and may come back."""
+        version = version_number(head.resource_version)
+        aside = self.undecodable.get(head.uid)
+        if aside is not None and version_number(aside.version) <= version:
+            del self.undecodable[head.uid]
+        held = self.table.by_uid(head.uid)
+        if held is not None:
+            self.table.evict(held, version, notify=True)
+
+    def decode(self, raw: bytes | msgspec.Raw, source: str = "") -> T | None:
         """Decode an object without applying it; return None when it was set aside.
 
         Raw members of a decoded object point into the buffer that it came from. A slice of a LIST page is copied first,
@@ -66,8 +111,9 @@ class ObjectDecoder(Generic[T]):
         try:
             obj = self._decode(raw)
         except (msgspec.MsgspecError, RecursionError) as error:
-            self._cannot_decode(raw, error)
+            self._cannot_decode(raw, error, source)
             return None
+        self._parts.share(obj)
         if self.undecodable and self._is_newer(obj):
             self.undecodable.pop(obj.metadata.uid, None)
         return obj
@@ -91,12 +137,16 @@ class ObjectDecoder(Generic[T]):
         self.undecodable.pop(head.uid, None)
         self.table.remove(head.namespace, head.name, head.uid, version_number(head.resource_version))
 
-    def forget_unlisted(self, listed: Container[str], version: int, name: str = "") -> None:
+    def forget_unlisted(self, listed: Container[str], version: int, name: str = "", source: str = "") -> None:
         """Drop set-aside objects that a complete LIST at `version` lacks (by uid), unless they are newer.
 
-        With `name` it was a LIST of objects of this name.
+        With `name` it was a LIST of objects of this name; with `source` one of what this bus source follows.
         """
-        aside = [one for one in self.undecodable.values() if name in ("", one.name)]
+        aside = [
+            one
+            for one in self.undecodable.values()
+            if name in ("", one.name) and (not source or one.source in ("", source))
+        ]
         gone = [one.uid for one in aside if one.uid not in listed and version_number(one.version) <= version]
         for uid in gone:
             del self.undecodable[uid]
@@ -106,19 +156,19 @@ class ObjectDecoder(Generic[T]):
         aside = self.undecodable.get(obj.metadata.uid)
         return aside is not None and version_of(obj) > version_number(aside.version)
 
-    def _cannot_decode(self, raw: bytes, error: Exception) -> None:
+    def _cannot_decode(self, raw: bytes, error: Exception, source: str) -> None:
         try:
             head = decode_head(raw).metadata
         except (msgspec.MsgspecError, RecursionError):
             head = HeadMeta()  # not even an object: there is only its error to report
-        self._set_aside(head, str(error))
+        self._set_aside(head, str(error), source)
 
     def _cannot_handle(self, obj: T, error: Exception) -> None:
         log_failure(obj, error)
         if not self.table.was_deleted(obj.metadata.uid):
             self._set_aside(obj.metadata, f"{type(error).__name__}: {error}")
 
-    def _set_aside(self, head: HeadMeta | ObjectMeta, error: str) -> None:
+    def _set_aside(self, head: HeadMeta | ObjectMeta, error: str, source: str = "") -> None:
         undecodable = Undecodable(
             resource=self.resource,
             namespace=head.namespace,
@@ -126,6 +176,7 @@ class ObjectDecoder(Generic[T]):
             uid=head.uid,
             version=head.resource_version,
             error=error,
+            source=source,
         )
         known = self.undecodable.get(head.uid)
         self.undecodable[head.uid] = undecodable

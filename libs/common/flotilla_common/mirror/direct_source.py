@@ -71,7 +71,7 @@ class DirectSource:
 
     async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
         self._listed.add(head.uid)
-        self._decoder.take(item, self._as_of)
+        self._take(head, item, self._as_of)
 
     async def complete(self, version: str) -> None:
         """Remove the objects that the LIST lacks, unless they are newer."""
@@ -91,8 +91,14 @@ class DirectSource:
         if kind == subjects.DELETED:
             self._decoder.drop(head)
         else:
-            self._decoder.take(item)
+            self._take(head, item)
         self._note_contact()
+
+    def _take(self, head: HeadMeta, item: msgspec.Raw, as_of: int = -1) -> None:
+        if self._decoder.covers_raw(item):
+            self._decoder.take(item, as_of, covered=True)
+        else:
+            self._decoder.leave_out(head)
 
     async def progress(self, version: str) -> None:
         self._note_contact()

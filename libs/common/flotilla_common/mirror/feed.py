@@ -1,5 +1,7 @@
 """Feeds one resource's table: from the bus or the apiserver, or only certain names of it.
 
+A table may hold some objects only, those that its scope covers: what a service needs, and no more.
+
 A dead bus does not make the system blind (architecture.md §3). The bus is trusted while its follow is complete and the
 watcher's marker keeps coming. Without such proof for `fallback_after` seconds the direct source starts; when the proof
 is back it stops. Tables only move forward, so both may run at once.
@@ -16,12 +18,15 @@ from typing import Any
 import msgspec
 import structlog
 
+from flotilla_common.bus.affiliation import Interest
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
 from flotilla_common.mirror.bus_source import BusSource
+from flotilla_common.mirror.bus_sources import BusSources
 from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.direct_source import DirectSource
+from flotilla_common.mirror.scope import Interests, Scope
 
 
 class Feed:
@@ -37,6 +42,7 @@ class Feed:
         fallback_after: float,
         on_synced: Callable[[], None],
         namespace: str = "",
+        scope: Scope | None = None,
     ) -> None:
         self.namespace = namespace
         self.optional = False
@@ -46,8 +52,13 @@ class Feed:
         self._decoder = decoder
         self._fallback_after = fallback_after
         self._on_synced = on_synced
-        self._bus = None if namespace else BusSource(bus, api, decoder, clock, on_synced)
+        self._scope = scope
+        self._bus = None if namespace else self._bus_source(bus)
+        self._listed: Interests = frozenset()  # what the direct source began with
+        self._rescoped = False  # more is needed than that
         self._source = self._bus or self._direct_source()
+        if scope is not None:
+            scope.listen(self._follow_scope)
         self._trusted = clock.monotonic()  # the last proof that the bus is up to date
         self._log = structlog.get_logger(resource=decoder.resource.id)
 
@@ -98,8 +109,7 @@ class Feed:
         if self._bus is None:
             return
         self._bus.tick()
-        trusted = self._bus.synced and self._bus.healthy
-        if trusted:
+        if trusted := self._bus.trusted:
             self._trusted = self._bus.last_update
         silence = self._clock.monotonic() - self._trusted
         if silence < self._fallback_after:
@@ -111,8 +121,28 @@ class Feed:
             self._log.warning("no data from the bus, watching the apiserver directly", seconds=round(silence, 1))
             self._source = self._direct_source()
             await self._source.start()
+        elif self._rescoped:
+            await self._source.stop()
+            self._source = self._direct_source()
+            await self._source.start()
+
+    def covers(self, namespace: str) -> bool:
+        """Report whether the table holds all objects of the namespace."""
+        if self._scope is None:
+            return self.synced
+        interests = self._bus.interests if isinstance(self._bus, BusSources) and not self.direct else self._listed
+        return self.synced and bool(interests & {Interest(), Interest(namespace=namespace)})
+
+    def _follow_scope(self) -> None:
+        self._rescoped = True
+
+    def _bus_source(self, bus: Bus) -> BusSource | BusSources:
+        if self._scope is None:
+            return BusSource(bus, self._api, self._decoder, self._clock, self._on_synced)
+        return BusSources(bus, self._api, self._decoder, self._clock, self._scope, self._on_synced)
 
     def _direct_source(self) -> DirectSource:
+        self._listed, self._rescoped = self._decoder.interests or frozenset(), False
         return DirectSource(self._api, self._decoder, self._clock, self._on_synced, self.namespace)
 
 
@@ -188,7 +218,7 @@ class NamedFeed:
         wanted = {name for reader in self._readers for name in reader.wanted()}
         for name in self._sources.keys() - wanted:
             await self._sources.pop(name).stop()
-            self._decoder.table.evict(name)
+            self._decoder.table.evict_named(name)
         for source in self._sources.values():
             await source.tick()
 

@@ -6,20 +6,23 @@ look it up. All of these end at the same intake, so a controller always sees at 
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from prometheus_client import Gauge
 
 from flotilla_common.api.meta import Object, metadata_of
 from flotilla_common.api.resources import Resource
+from flotilla_common.bus import subjects
+from flotilla_common.bus.affiliation import buckets_of
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock
 from flotilla_common.health import Health
 from flotilla_common.kube.interface import Api, ApiError, pages
-from flotilla_common.kube.reflector import HeadMeta
+from flotilla_common.kube.reflector import HeadMeta, decode_head
 from flotilla_common.mirror.decoder import ObjectDecoder, OnUndecodable, Undecodable
 from flotilla_common.mirror.feed import Feed, NamedFeed, Reader
+from flotilla_common.mirror.scope import Needs, Scope
 from flotilla_common.mirror.table import Indexer, Table, version_number
 
 OBJECTS = Gauge("flotilla_mirror_objects", "Objects in the mirror by resource.", ["resource"])
@@ -50,6 +53,8 @@ class Mirror:
         self._once: set[Resource] = set()  # optional kinds that are required until they are synced once
         self._come: dict[Resource, list[Callable[[], None]]] = {}  # to be called when the kind becomes available
         self._there: set[Resource] = set()  # the available ones of these, after the last call
+        self._scopes: dict[Resource, Scope] = {}  # what is needed of resources whose subjects say whose objects are
+        self._on_synced: list[Callable[[], None]] = []
         self._all_synced = asyncio.Event()
 
     def add(
@@ -60,11 +65,12 @@ class Mirror:
         namespace: str = "",
         *,
         named: bool = False,
+        needs: Needs | None = None,
     ) -> Table[T]:
         """Return the table of the resource's objects, decoded as `kind`, shared by all callers. Call it before `run`.
 
         Objects of a single `namespace`, or only those with names that are asked for (`named`), are listed and watched
-        directly: they must not go over the bus.
+        directly: they must not go over the bus. Of pods it holds what the callers need; without `needs` all.
         """
         decoder = self._decoders.get(resource)
         if decoder is None:
@@ -77,11 +83,15 @@ class Mirror:
             _show(decoder, feed)
         elif decoder.kind is not kind or (self.namespace_of(resource), resource in self._named) != (namespace, named):
             raise RuntimeError(f"{resource.plural} are mirrored already, as another type or from another namespace")
+        if resource in self._scopes:
+            self._scopes[resource].add(needs)
         for name, indexer in (indexes or {}).items():
             decoder.table.add_index(name, indexer)
         return decoder.table
 
     def _feed(self, decoder: ObjectDecoder[Any], namespace: str) -> Feed:
+        if subjects.affiliated(decoder.resource):
+            self._scopes[decoder.resource] = Scope()
         return Feed(
             api=self._api,
             bus=self._bus,
@@ -90,6 +100,7 @@ class Mirror:
             fallback_after=self._fallback_after,
             on_synced=self._check_synced,
             namespace=namespace,
+            scope=self._scopes.get(decoder.resource),
         )
 
     def named(self, resource: Resource, reader: Reader) -> NamedFeed:
@@ -134,6 +145,20 @@ class Mirror:
     def on_served(self, resource: Resource, listener: Callable[[], None]) -> None:
         """Call `listener` whenever a missing kind becomes available."""
         self._come.setdefault(resource, []).append(listener)
+
+    def hold(self, shards: Collection[int], count: int) -> None:
+        """Need the objects of owners in these of `count` shards only; with one shard standbys need all of them."""
+        for scope in self._scopes.values():
+            scope.hold(buckets_of(shards if count > 1 else (0,), count))
+
+    def covers(self, resource: Resource, namespace: str) -> bool:
+        """Report whether the table holds all objects of the namespace, which someone needs (`Needs.near`)."""
+        feed = self._feeds.get(resource)
+        return not isinstance(feed, Feed) or feed.covers(namespace)
+
+    def on_synced(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever tables may cover more than before."""
+        self._on_synced.append(listener)
 
     def serves(self, resource: Resource) -> bool:
         """Report whether the table holds the kind's objects; False while the cluster does not serve it."""
@@ -213,24 +238,31 @@ class Mirror:
         """
         decoder = self._decoders[resource]
         known = decoder.table.newest
-        objects: list[Any] = []
+        objects, others = list[Any](), dict[str, HeadMeta]()  # others exist, but are not needed
         fields = f"metadata.name={name}" if name else ""
         version = ""
         try:
             async for page in pages(self._api, resource, namespace, field_selector=fields):
-                objects += [obj for obj in map(decoder.decode, page.items) if obj is not None]
+                for item in page.items:
+                    if not decoder.covers_raw(item):
+                        head = decode_head(item).metadata
+                        others[head.uid] = head
+                    elif (obj := decoder.decode(item)) is not None:
+                        objects.append(obj)
                 version = page.resource_version
         except ApiError as error:
             if error.code == 404 and self._feeds[resource].optional:
                 return  # the kind is gone; its objects are dropped when it comes back without them
             raise
-        aside = set(decoder.undecodable)  # they exist, although we cannot decode them
+        aside = {*decoder.undecodable, *others}  # they exist, although we cannot decode them or do not need them
 
         def scope(obj: Object) -> bool:
             there = obj.metadata
             return there.uid not in aside and namespace in ("", there.namespace) and name in ("", there.name)
 
         decoder.table.replace(objects, version_number(version), scope, known=known)
+        for head in others.values():
+            decoder.leave_out(head)
 
     def written(self, resource: Resource, body: bytes) -> object | None:
         """Apply the object that a write returned, and return it decoded; None if there is no table for it."""
@@ -253,6 +285,8 @@ class Mirror:
             self._once.remove(resource)
             self._feeds[resource].optional = True
         self._notify_served()
+        for listener in self._on_synced:
+            listener()
         feeds = ((resource, feed) for resource, feed in self._feeds.items() if not feed.optional)
         waiting = [resource.plural for resource, feed in feeds if not feed.synced]
         if not waiting:

@@ -23,6 +23,9 @@ Filing = list[frozenset[Hashable]]
 ABSENT_MEMORY = 100_000
 """Number of deleted uids that are kept, so that a late message cannot revive one: more than can be in flight."""
 
+MOST_KEY_SETS = 1 << 13
+"""Number of sets of index keys that are remembered to be shared."""
+
 
 def version_number(text: str) -> int:
     """Parse a resourceVersion to a number (comparable since KEP-5504); 0 when absent."""
@@ -59,6 +62,7 @@ class Table(Generic[T]):
         self._indexers: dict[str, Indexer[T]] = {}
         self._indexes: dict[str, dict[Hashable, dict[str, T]]] = {}
         self._filed: dict[str, Filing] = {}  # by uid
+        self._key_sets: dict[frozenset[Hashable], frozenset[Hashable]] = {}
         self._listeners: list[Listener[T]] = []
         self.on_failure: Callable[[T, Exception], None] = log_failure
         for name, indexer in (indexes or {}).items():
@@ -165,10 +169,18 @@ class Table(Generic[T]):
         self._forget(held, version)
         self._notify(held, None)
 
-    def evict(self, name: str) -> None:
+    def evict(self, obj: T, version: float = math.inf, *, notify: bool = False) -> None:
+        """Drop an object that is no longer followed, unless a version above `version` is held; it may still exist."""
+        held = self._by_uid.get(obj.metadata.uid)
+        if held is not None and version_of(held) <= version:
+            self._forget(held, version=-1)
+            if notify:
+                self._notify(held, None)
+
+    def evict_named(self, name: str) -> None:
         """Drop all objects of a name that is no longer followed, without calling listeners: they may still exist."""
         for held in [obj for obj in self._objects.values() if obj.metadata.name == name]:
-            self._forget(held, version=-1)
+            self.evict(held)
 
     def replace(
         self, objects: Iterable[T], version: int, scope: Callable[[T], bool] = lambda _: True, *, known: int = 0
@@ -213,12 +225,20 @@ class Table(Generic[T]):
         self._remember_absent(obj.metadata.uid, version)
 
     def _remember_absent(self, uid: str, version: float) -> None:
+        if version < 0:
+            return
         self._absent[uid] = max(version, self._absent.get(uid, -1))
         if len(self._absent) > ABSENT_MEMORY:
             del self._absent[next(iter(self._absent))]
 
     def _keys(self, obj: T) -> Filing:
-        return [frozenset(indexer(obj)) for indexer in self._indexers.values()]
+        return [self._shared(frozenset(indexer(obj))) for indexer in self._indexers.values()]
+
+    def _shared(self, keys: frozenset[Hashable]) -> frozenset[Hashable]:
+        """Return the keys as another object has them: those of one owner are alike, and a set takes 200 bytes."""
+        if len(self._key_sets) > MOST_KEY_SETS:
+            self._key_sets.clear()
+        return self._key_sets.setdefault(keys, keys)
 
     def _file(self, obj: T, filing: Filing) -> None:
         """File the object in the indexes under these keys only; where it stays, it keeps its place."""

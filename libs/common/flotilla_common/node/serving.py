@@ -30,7 +30,7 @@ Key = tuple[str, str]
 """Namespace and name."""
 
 Read = Callable[[Resource, str, str], Awaitable[object]]
-"""Reads an object into its table. Raises ApiError, Unreachable."""
+"""Reads an object into its table, and returns it. Raises ApiError, Unreachable."""
 
 LOOKUP_BURST, LOOKUPS_PER_SECOND = 128, 2.0
 """Reads for one node: all of its pods at once, when it starts while the mirror lags; hardly any afterwards."""
@@ -51,25 +51,27 @@ class Lookups:
         self._quota = Quota(LOOKUP_BURST, LOOKUPS_PER_SECOND)
         self._absent: OrderedDict[tuple[Resource, Key, str], None] = OrderedDict()
 
-    async def find(self, node: str, resource: Resource, key: Key, uid: str, held: Callable[[], T | None]) -> T | None:
-        """Return the object of this uid, which `held` gets from its table; None when the apiserver does not have it.
+    async def find(
+        self, node: str, resource: Resource, key: Key, uid: str, held: Callable[[object], T | None]
+    ) -> T | None:
+        """Return the object of this uid; None when the apiserver does not have it.
 
-        Raises TooOften, ApiError, Unreachable.
+        `held` gets it from its table, or from what was just read (None before that). Raises TooOften, ApiError,
+        Unreachable.
         """
-        if (found := held()) is not None or (resource, key, uid) in self._absent:
+        if (found := held(None)) is not None or (resource, key, uid) in self._absent:
             return found
-        await self.read(node, resource, key)
-        if (found := held()) is None:
+        if (found := held(await self.read(node, resource, key))) is None:
             self._absent[resource, key, uid] = None
             if len(self._absent) > REMEMBERED:
                 self._absent.popitem(last=False)
         return found
 
-    async def read(self, node: str, resource: Resource, key: Key) -> None:
-        """Read the object into its table. Raises TooOften, ApiError, Unreachable."""
+    async def read(self, node: str, resource: Resource, key: Key) -> object:
+        """Read the object into its table, and return it. Raises TooOften, ApiError, Unreachable."""
         if not self._quota.take(node, asyncio.get_running_loop().time()):
             raise TooOften(f"too many objects were looked up for node {node}")
-        await self._read(resource, *key)
+        return await self._read(resource, *key)
 
 
 M = TypeVar("M", bound=msgspec.Struct)

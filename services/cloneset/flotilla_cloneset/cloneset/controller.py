@@ -11,7 +11,7 @@ from flotilla_common.control import spec
 from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Trigger, Watch, owned
+from flotilla_common.control.watches import Pods, Trigger, Watch, owned
 from flotilla_common.mirror.table import Table
 from flotilla_common.settings import Settings
 from flotilla_common.workload.gathering import (
@@ -24,7 +24,14 @@ from flotilla_common.workload.gathering import (
 )
 
 CLONE_SETS = Watch(CLONE_SET, CloneSet, writes=("patch",), subresources=("status",))
-PODS = Watch(POD, Pod, owner=CLONE_SET, writes=("create", "delete", "patch"), subresources=("status", "resize"))
+PODS = Watch(
+    POD,
+    Pod,
+    owner=CLONE_SET,
+    writes=("create", "delete", "patch"),
+    subresources=("status", "resize"),
+    pods=Pods(owners=(CLONE_SET,)),
+)
 CLAIMS = Watch(CLAIM, PersistentVolumeClaim, owner=CLONE_SET, writes=("create", "delete", "patch"))
 REVISIONS = watch_revisions(CLONE_SET)
 NODES = Watch(NODE, Node)

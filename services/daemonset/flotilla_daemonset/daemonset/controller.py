@@ -10,7 +10,16 @@ from flotilla_common.control import spec
 from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import IN_NAMESPACE, ORPHANS, Trigger, Watch, namespace_of, orphan_namespace, owned
+from flotilla_common.control.watches import (
+    IN_NAMESPACE,
+    ORPHANS,
+    Pods,
+    Trigger,
+    Watch,
+    namespace_of,
+    orphan_namespace,
+    owned,
+)
 from flotilla_common.settings import Settings
 from flotilla_common.workload.gathering import (
     BUDGETS,
@@ -41,6 +50,7 @@ PODS = Watch(
     indexes={ORPHANS: orphan_namespace},
     writes=("create", "delete", "patch"),
     subresources=("status", "resize"),
+    pods=Pods(owners=(DAEMON_SET,), orphans=True),
 )
 NODES = Watch(NODE, Node, concerns=lambda daemonset, node: True)
 REVISIONS = watch_revisions(DAEMON_SET, **{NAMESAKES: name_before_hash})

@@ -8,7 +8,7 @@ from flotilla_common.control import spec
 from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Trigger, Watch, owned
+from flotilla_common.control.watches import Pods, Trigger, Watch, owned
 from flotilla_common.settings import Settings
 from flotilla_common.workload.pernode import Departed
 from flotilla_jobs.broadcastjob.plan import plan
@@ -16,7 +16,14 @@ from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot, Options
 from flotilla_jobs.broadcastjob.status import has_ended
 
 JOBS = Watch(BROADCAST_JOB, BroadcastJob, writes=("delete",), subresources=("status",))
-PODS = Watch(POD, Pod, owner=BROADCAST_JOB, writes=("create", "delete"), subresources=("status",))
+PODS = Watch(
+    POD,
+    Pod,
+    owner=BROADCAST_JOB,
+    writes=("create", "delete"),
+    subresources=("status",),
+    pods=Pods(owners=(BROADCAST_JOB,)),
+)
 NODES = Watch(NODE, Node, concerns=lambda job, node: True)
 
 

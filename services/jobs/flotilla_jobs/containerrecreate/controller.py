@@ -16,7 +16,7 @@ from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.report_buffer import StatusReports
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Trigger, Watch
+from flotilla_common.control.watches import Near, Pods, Trigger, Watch
 from flotilla_common.node.reports import RECREATE_REQUESTS, RecreateReport
 from flotilla_common.node.serving import Sender
 from flotilla_jobs.containerrecreate import merge
@@ -45,7 +45,20 @@ REQUESTS = Watch(
     writes=("delete", "patch"),
     subresources=("status",),
 )
-PODS = Watch(POD, Pod, subresources=("status",), conditional=True, concerns=is_its_pod)
+
+
+def _of_open_request(request: ContainerRecreateRequest) -> Iterable[str]:
+    return (request.metadata.namespace,) if open_pod_uid(request) else ()
+
+
+PODS = Watch(
+    POD,
+    Pod,
+    subresources=("status",),
+    conditional=True,
+    pods=Pods(near=(Near(REQUESTS, _of_open_request),)),
+    concerns=is_its_pod,
+)
 
 
 class Gatherer:
@@ -78,6 +91,7 @@ class Gatherer:
             request=request,
             pod=pod if is_meant and not leaving else None,
             pod_known=is_meant
+            or not open_pod_uid(request)
             or self._context.confirm_deleted(PODS, (key[0], request.spec.pod_name), pod_uid(request), key),
             report=report if isinstance(report, RecreateReport) else None,
             ahead=self._ahead(request),

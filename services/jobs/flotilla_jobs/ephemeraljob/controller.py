@@ -12,7 +12,7 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import IN_NAMESPACE, Trigger, Watch, namespace_of
+from flotilla_common.control.watches import IN_NAMESPACE, Near, Pods, Trigger, Watch, namespace_of
 from flotilla_common.mirror.table import Table
 from flotilla_jobs.ephemeraljob.plan import plan
 from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot
@@ -87,6 +87,7 @@ PODS = Watch(
     Pod,
     indexes={IN_NAMESPACE: namespace_of},
     subresources=("ephemeralcontainers",),
+    pods=Pods(near=(Near(JOBS),)),
     concerns=is_chosen,
 )
 

@@ -17,7 +17,7 @@ from flotilla_common.control import spec
 from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import IN_NAMESPACE, AccessRule, Trigger, Watch, namespace_of
+from flotilla_common.control.watches import IN_NAMESPACE, AccessRule, Near, Pods, Trigger, Watch, namespace_of
 from flotilla_common.settings import Settings
 from flotilla_jobs.enabled import jobs_off
 from flotilla_jobs.imagepull.plan import plan
@@ -25,7 +25,7 @@ from flotilla_jobs.imagepull.secret_copies import REFERENCES, SOURCE, references
 from flotilla_jobs.imagepull.selection import is_active, matching_pods, node_order, selected
 from flotilla_jobs.imagepull.snapshot import Options, PullJobSnapshot
 from flotilla_jobs.imagepull.source_secrets import SourceSecrets
-from flotilla_jobs.imagepull.triggers import INDEXES, Triggers
+from flotilla_jobs.imagepull.triggers import INDEXES, Triggers, by_pod
 
 LINKS = "links"
 """Index of secrets: by the source that they are copies of, and by the jobs that use them."""
@@ -61,7 +61,13 @@ JOBS = Watch(
 LISTS = Watch(IMAGE_LIST_PULL_JOB, ImageListPullJob, concerns=is_owner)
 # The job may choose any NodeImage, or have chosen it before its selector or labels changed.
 IMAGES = Watch(NODE_IMAGE, NodeImage, writes=("patch",), concerns=lambda job, image: True)
-PODS = Watch(POD, Pod, indexes={IN_NAMESPACE: namespace_of}, concerns=may_be_selected)
+PODS = Watch(
+    POD,
+    Pod,
+    indexes={IN_NAMESPACE: namespace_of},
+    pods=Pods(near=(Near(JOBS, by_pod),)),
+    concerns=may_be_selected,
+)
 COPIES = Watch(
     SECRET, Secret, indexes={LINKS: links}, writes=("create", "delete", "patch"), private="daemon_config_namespace"
 )

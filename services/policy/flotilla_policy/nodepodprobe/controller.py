@@ -12,7 +12,7 @@ from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.report_buffer import StatusReports
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import IN_NAMESPACE, Trigger, Watch, namespace_of
+from flotilla_common.control.watches import IN_NAMESPACE, Near, Pods, Trigger, Watch, namespace_of
 from flotilla_common.node.reports import NODE_POD_PROBES, NodePodProbeReport
 from flotilla_common.node.serving import Sender
 from flotilla_policy.attempts import attempts_of
@@ -44,6 +44,12 @@ MARKERS = Watch(
     fresh=True,
     concerns=lambda node_probe, marker: True,
 )
+
+
+def _probed_namespaces(node_probe: NodePodProbe) -> Iterable[str]:
+    return [entry.namespace for entry in node_probe.spec.pod_probes]
+
+
 PODS = Watch(
     POD,
     Pod,
@@ -51,6 +57,7 @@ PODS = Watch(
     subresources=("status",),
     conditional=True,  # a patch holds only results, so it is right on any version
     fresh=True,
+    pods=Pods(near=(Near(MARKERS), Near(NODE_PROBES, _probed_namespaces))),
     concerns=_is_on_node,
 )
 NODES = Watch(NODE, Node, fresh=True, concerns=_is_own_node)

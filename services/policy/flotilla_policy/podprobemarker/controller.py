@@ -12,7 +12,7 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import IN_NAMESPACE, Trigger, Watch, namespace_of
+from flotilla_common.control.watches import IN_NAMESPACE, Near, Pods, Trigger, Watch, namespace_of
 from flotilla_policy.attempts import attempts_of
 from flotilla_policy.podprobemarker.plan import plan
 from flotilla_policy.podprobemarker.snapshot import PodProbeMarkerSnapshot
@@ -53,6 +53,7 @@ PODS = Watch(
     indexes={ON_NODE: node_of, IN_NAMESPACE: namespace_of},
     writes=("patch",),
     conditional=True,  # a patch holds only what the conditions show, so it is right on any version
+    pods=Pods(near=(Near(MARKERS),)),
     concerns=_is_selected,
 )
 NODES = Watch(NODE, Node, concerns=lambda marker, node: True)

@@ -19,7 +19,7 @@ from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.customkinds import GroupKind
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import IN_NAMESPACE, AccessRule, Trigger, Watch, namespace_of
+from flotilla_common.control.watches import IN_NAMESPACE, AccessRule, Near, Pods, Trigger, Watch, namespace_of
 from flotilla_common.workload.budget import related_budget
 from flotilla_policy.podunavailablebudget.entries import in_doubt
 from flotilla_policy.podunavailablebudget.lookups import Lookups, Session
@@ -52,6 +52,7 @@ PODS = Watch(
     Pod,
     indexes={IN_NAMESPACE: namespace_of, OWNERS: owner_uids},
     writes=("patch",),
+    pods=Pods(near=(Near(BUDGETS),)),
     concerns=_in_its_namespace,
 )
 WORKLOADS = {

@@ -19,7 +19,7 @@ from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.reads import Get, Reads
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import AccessRule, Trigger, Watch
+from flotilla_common.control.watches import AccessRule, Pods, Trigger, Watch
 from flotilla_sidecar.launchpriority.launch import GOOD_SECONDS, Barrier, barrier_name, is_launching, key_of
 from flotilla_sidecar.launchpriority.plan import LaunchSnapshot, plan, unproven
 
@@ -27,7 +27,13 @@ LAUNCHING = "launching"
 """Index: pods that start their containers in order, all under this one key."""
 
 
-PODS = Watch(POD, Pod, indexes={LAUNCHING: lambda pod: (LAUNCHING,) if is_launching(pod) else ()}, writes=("patch",))
+PODS = Watch(
+    POD,
+    Pod,
+    indexes={LAUNCHING: lambda pod: (LAUNCHING,) if is_launching(pod) else ()},
+    writes=("patch",),
+    pods=Pods(sidecars=True),
+)
 _KEY = re.compile(r"p_-?[0-9]+")
 
 

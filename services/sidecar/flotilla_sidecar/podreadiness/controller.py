@@ -6,15 +6,22 @@ An index holds the pods that need their first condition, so all others cost noth
 from collections.abc import Iterable
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.meta import controller_of, group_of
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Trigger, Watch
+from flotilla_common.control.watches import Pods, Trigger, Watch
 from flotilla_sidecar.podreadiness.plan import PodSnapshot, plan, waits_for_condition
 
-PODS = Watch(POD, Pod, subresources=("status",))
+MERGING = (BROADCAST_JOB, CLONE_SET, DAEMON_SET, STATEFUL_SET)
+"""Kinds whose controllers merge the first condition of their pods into their own writes."""
+
+PODS = Watch(POD, Pod, subresources=("status",), pods=Pods(sidecars=True, unserved=MERGING))
 
 WAITING = "waiting"
 """Index: pods that wait for their condition, all under this one key."""

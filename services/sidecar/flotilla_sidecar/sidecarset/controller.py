@@ -16,7 +16,7 @@ from flotilla_common.control import spec
 from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Trigger, Watch
+from flotilla_common.control.watches import Pods, Trigger, Watch
 from flotilla_common.settings import Settings
 from flotilla_common.workload.gathering import BUDGETS, BudgetsOfPods
 from flotilla_sidecar.sidecarset.desired import desired_sidecars
@@ -58,6 +58,7 @@ PODS = Watch(
     indexes={INJECTED: injected_into},
     writes=("patch",),
     subresources=("status",),
+    pods=Pods(sidecars=True),
     concerns=_was_injected,
 )
 NAMESPACES = Watch(NAMESPACE, Namespace, concerns=lambda sidecar_set, namespace: True)

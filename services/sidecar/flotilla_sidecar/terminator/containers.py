@@ -6,11 +6,10 @@ Only literal values of env entries count. Init containers are ignored.
 from collections.abc import Iterable
 
 from flotilla_common.api.core import Container, ContainerStatus, Pod
+from flotilla_common.api.keys import TERMINATE_ENV, TERMINATE_WITH_IMAGE_ENV
 from flotilla_common.api.meta import struct_cached_property
 from flotilla_common.control.plan import Frozen
 
-TERMINATE_ENV = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT"
-TERMINATE_WITH_IMAGE_ENV = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE"
 IGNORE_EXIT_CODE_ENV = "KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE"
 
 _ENDING = ("Never", "OnFailure")

@@ -9,7 +9,7 @@ from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Trigger, Watch
+from flotilla_common.control.watches import Pods, Trigger, Watch
 from flotilla_sidecar.terminator.containers import Ending
 from flotilla_sidecar.terminator.plan import EndingSnapshot, plan, request_name
 
@@ -35,6 +35,7 @@ PODS = Watch(
     },
     writes=("patch",),
     subresources=("status",),
+    pods=Pods(sidecars=True),
 )
 NODES = Watch(NODE, Node, gate=GATE)
 REQUESTS = Watch(RECREATE_REQUEST, ContainerRecreateRequest, owner=POD, writes=("create",), gate=GATE)

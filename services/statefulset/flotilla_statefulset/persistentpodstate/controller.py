@@ -25,7 +25,7 @@ from flotilla_common.control.customkinds import CustomKinds, GroupKind
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.reads import Get, Reads
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Trigger, Watch
+from flotilla_common.control.watches import Near, Pods, Trigger, Watch
 from flotilla_common.mirror.table import Table
 from flotilla_statefulset.persistentpodstate.generate import asking_among, asks
 from flotilla_statefulset.persistentpodstate.plan import plan
@@ -77,7 +77,7 @@ STATES = Watch(
 )
 BUILT_IN_SETS = Watch(BUILT_IN_STATEFUL_SET, BuiltInStatefulSet, concerns=_may_be_its_workload)
 SETS = Watch(STATEFUL_SET, StatefulSet, concerns=_may_be_its_workload)
-PODS = Watch(POD, Pod, indexes={OWNERS: owner_uids}, concerns=_in_its_namespace)
+PODS = Watch(POD, Pod, indexes={OWNERS: owner_uids}, pods=Pods(near=(Near(STATES),)), concerns=_in_its_namespace)
 NODES = Watch(NODE, Node, concerns=lambda state, node: True)
 CONFIGURATIONS = Watch(CONFIG_MAP, ConfigMap, private="namespace")
 """ConfigMaps of Flotilla's own namespace, one of which names more kinds of workloads."""

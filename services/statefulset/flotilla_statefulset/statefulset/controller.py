@@ -17,7 +17,7 @@ from flotilla_common.control import spec
 from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Trigger, Watch, owned
+from flotilla_common.control.watches import Pods, Trigger, Watch, owned
 from flotilla_common.workload.gathering import (
     BUDGETS,
     BudgetsOfPods,
@@ -77,6 +77,7 @@ PODS = Watch(
     indexes={ORPHAN_PODS: orphan_parent},
     writes=("create", "delete", "patch"),
     subresources=("status", "resize"),
+    pods=Pods(owners=(STATEFUL_SET,), orphans=True),
 )
 CLAIMS = Watch(
     CLAIM,

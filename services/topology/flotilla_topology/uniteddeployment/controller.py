@@ -15,6 +15,8 @@ from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import (
     IN_NAMESPACE,
     ORPHANS,
+    Near,
+    Pods,
     Trigger,
     Watch,
     namespace_of,
@@ -52,7 +54,14 @@ WORKLOADS = {
     for kind in KINDS
 }
 REPLICA_SETS = Watch(REPLICA_SET, Workload, indexes={CONTROLLED: controller_uid}, concerns=_matches)
-PODS = Watch(POD, Pod, indexes={CONTROLLED: controller_uid}, writes=("delete", "patch"), concerns=_matches)
+PODS = Watch(
+    POD,
+    Pod,
+    indexes={CONTROLLED: controller_uid},
+    writes=("delete", "patch"),
+    pods=Pods(near=(Near(UNITED_DEPLOYMENTS),)),
+    concerns=_matches,
+)
 REVISIONS = Watch(
     REVISION,
     ControllerRevision,

@@ -18,7 +18,7 @@ from flotilla_common.control import spec
 from flotilla_common.control.controller_context import ControllerContext
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Trigger, Watch
+from flotilla_common.control.watches import Near, Pods, Trigger, Watch
 from flotilla_common.settings import Settings
 from flotilla_topology.workloadspread.custom import CONFIGURATIONS, TARGET, CustomTarget, CustomTargets, Unknown
 from flotilla_topology.workloadspread.plan import plan
@@ -59,6 +59,7 @@ PODS = Watch(
     Pod,
     indexes={CONTROLLED: controller_uid, SPREAD_BY: spread_by},
     writes=("delete", "patch"),
+    pods=Pods(near=(Near(SPREADS),)),
     concerns=_in_its_namespace,
 )
 NODES = Watch(NODE, Node, concerns=lambda spread, node: True)
