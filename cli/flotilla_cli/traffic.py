@@ -65,7 +65,7 @@ class LineReader:
         except msgspec.MsgspecError:
             return None
         match tokens:
-            case ["kube", "v1", group, plural, namespace, name]:
+            case ["kube", "v1", group, plural, namespace, name, *_]:
                 return self._kube(message, body, now, f"{group}.{plural}", namespace, name)
             case ["act", *_]:
                 return _act(body, now)
@@ -82,9 +82,11 @@ class LineReader:
         operation = message.headers.get(subjects.OP, "")
         if not operation:
             return None  # the server's own message that a tombstone has expired
-        before = self._seen.pop(message.subject, None)
-        if operation != subjects.DELETED:
-            self._remember(message.subject, body)
+        key = subjects.object_part(message.subject)
+        before = self._seen.pop(key, None)
+        version = before if operation == subjects.MOVED else body  # the body of a MOVED message is the identity only
+        if version is not None and operation != subjects.DELETED:
+            self._remember(key, version)
         meta = member(body, "metadata")
         return Line(
             at=now,
@@ -94,14 +96,14 @@ class LineReader:
             namespace=text(meta.get("namespace")) or ("" if namespace == "_" else namespace),
             name=text(meta.get("name")) or name,
             what=operation.lower(),
-            cause=_difference(before, body) if operation == subjects.MODIFIED else "",
+            cause=_change(message, before, body),
             outcome=f"rv {message.headers.get(subjects.RV, '?')}",
             owner=_owner(meta) or _owner(member(before or {}, "metadata")),  # a tombstone does not name its owner
             message=dict(message.headers),
         )
 
-    def _remember(self, subject: str, body: Json) -> None:
-        self._seen[subject] = body
+    def _remember(self, key: str, body: Json) -> None:
+        self._seen[key] = body
         if len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
 
@@ -175,6 +177,17 @@ def _heartbeat(body: Json, now: datetime, service: str, replica: str) -> Line:
         cause=" ".join(facts),
         message=body,
     )
+
+
+def _change(message: Message, before: Json | None, after: Json) -> str:
+    """Return the changed fields, or whose a pod is now."""
+    match message.headers.get(subjects.OP):
+        case subjects.MODIFIED:
+            return _difference(before, after)
+        case subjects.MOVED:
+            return f"to {'.'.join(message.headers.get(subjects.TO, '').split('.')[6:])}"
+        case _:
+            return ""
 
 
 def _difference(before: Json | None, after: Json) -> str:

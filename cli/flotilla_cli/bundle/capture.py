@@ -13,7 +13,7 @@ import msgspec
 
 from flotilla_cli.bundle.records import Bundle, Header, Recorded, Replica
 from flotilla_cli.bundle.redact import Redactor
-from flotilla_cli.published import LISTEN_SECONDS, listen
+from flotilla_cli.published import LISTEN_SECONDS, last_version, listen
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
 from flotilla_common.api.resources import NODE, Resource
 from flotilla_common.bus import subjects
@@ -54,7 +54,8 @@ class Interest:
         self._uids: set[str] = set()  # of the object, of all its incarnations
         self._kept: set[str] = set()  # of other objects
         self._versions: list[Json] = []  # of the object
-        self.object_subject = subjects.kube(resource, namespace, name)
+        self._object = subjects.kube(resource, namespace, name)
+        self._object_filter = subjects.kube_object(resource, namespace, name)
         self.why_subject = subjects.why(resource, namespace, name)
         self.act_filters = _writes(kind, namespace)
         self._watches = {
@@ -71,14 +72,14 @@ class Interest:
 
     @property
     def others(self) -> Mapping[str, Resource]:
-        """Return the subjects of other objects that may matter, with their kinds."""
+        """Return the filters for other objects that may matter, with their kinds."""
         return {subject: watch.resource for subject, watch in self._watches.items()}
 
     @property
     def live(self) -> list[str]:
-        """Return the subjects to subscribe to."""
+        """Return the filters to subscribe to."""
         reports = [self.report_subject] if self.report_subject else []
-        return [self.object_subject, self.why_subject, *self.act_filters, *self._watches, *reports]
+        return [self._object_filter, self.why_subject, *self.act_filters, *self._watches, *reports]
 
     def picks(self, message: Message, body: Json) -> bool:
         """Report whether the message is about the object."""
@@ -90,9 +91,10 @@ class Interest:
 
     def _picks_object(self, message: Message, body: Json) -> bool:
         uid = message.headers.get(subjects.UID, "")
-        if message.subject == self.object_subject:
+        if subjects.object_part(message.subject) == self._object:
             self._uids.add(uid)
-            self._versions.append(body)
+            if message.headers[subjects.OP] != subjects.MOVED:  # which has the identity only
+                self._versions.append(body)
             return True
         watch = self._watch_of(message.subject)
         if watch is None or (uid not in self._kept and not self._matters(watch, body)):
@@ -124,9 +126,10 @@ def _writes(kind: ControllerSpec[Any, Any], namespace: str) -> list[str]:
 
 
 def _subjects(resource: Resource, namespace: str) -> str:
-    """Return the subject of all relevant objects of the kind: in the object's namespace, or all without one."""
-    place = f"{subjects.token(namespace)}.*" if namespace and resource.namespaced else "*.*"
-    return f"kube.v1.{resource.id}.{place}"
+    """Return the filter for all relevant objects of the kind: in the object's namespace, or all without one."""
+    if namespace and resource.namespaced:
+        return subjects.kube_namespace(resource, namespace)
+    return subjects.kube_filter(resource)
 
 
 class Capture:
@@ -180,8 +183,7 @@ class Capture:
 
     async def _read_streams(self) -> None:
         """Read the object first: its uid identifies its dependents."""
-        stream = subjects.kube_stream(self._kind.resource).name
-        found = await self._bus.get_last(stream, self._interest.object_subject)
+        found = await last_version(self._bus, self._kind.resource, self._namespace, self._name)
         if found is None or found.headers.get(subjects.OP) == subjects.DELETED:
             raise NothingPublished
         self._take(found)

@@ -115,6 +115,8 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     marked: datetime | None = None  # when the marker was published
     consumers: Sequence[Consumer] = ()
     nodes: frozenset[str] = frozenset()  # of a stream with copies: the nodes that have some
+    subjects: int = 0
+    gaps: int = 0  # sequences between its first and its last message whose messages were replaced
 
 
 class ReplicaHeartbeat(msgspec.Struct, frozen=True):

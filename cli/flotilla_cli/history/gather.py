@@ -128,12 +128,14 @@ async def _pods(bus: NatsBus, namespace: str, names: set[str]) -> dict[str, Pod]
     found: dict[str, Pod] = {}
 
     def take(message: Message) -> None:
+        if message.headers.get(subjects.OP) == subjects.MOVED:
+            return  # the pod itself is on another subject
         with contextlib.suppress(msgspec.MsgspecError):
             pod = msgspec.json.decode(message.data, type=LivePod) if message.data else None
             if pod is not None and pod.metadata.name in names:
                 found[pod.metadata.name] = _steps(pod)
 
-    where = f"kube.v1.{POD.id}.{subjects.token(namespace)}.*" if namespace else subjects.kube_filter(POD)
+    where = subjects.kube_namespace(POD, namespace) if namespace else subjects.kube_filter(POD)
     await bus.history(subjects.kube_stream(POD).name, where, take)
     return found
 

@@ -34,9 +34,9 @@ class RecordedTables:
         self._decoders: dict[str, ObjectDecoder[Any]] = {}  # by the resource's id
         self._by_kind: dict[str, ObjectDecoder[Any]] = {}
         self._versions = {
-            (message.subject, message.headers.get(subjects.RV, "")): message
+            (subjects.object_part(message.subject), message.headers.get(subjects.RV, "")): message
             for message in messages
-            if message.subject.startswith("kube.v1.")
+            if message.subject.startswith("kube.v1.") and not _is_moved(message)
         }
         self._changes = 0
 
@@ -50,7 +50,7 @@ class RecordedTables:
     def take(self, recorded: Recorded) -> bool:
         """Apply a message of the watcher's. Return whether it changed a table."""
         decoder = self._decoder(recorded)
-        if decoder is None:
+        if decoder is None or _is_moved(recorded):
             return False
         before, message = self._changes, recorded.message()
         if recorded.headers.get(subjects.OP) != subjects.DELETED:
@@ -66,7 +66,7 @@ class RecordedTables:
     def lacks(self, recorded: Recorded) -> bool:
         """Report whether the message is the watcher's and newer than the tables."""
         decoder = self._decoder(recorded)
-        if decoder is None:
+        if decoder is None or _is_moved(recorded):
             return False
         held = decoder.table.by_uid(recorded.headers.get(subjects.UID, ""))
         if held is None:
@@ -99,6 +99,11 @@ class RecordedTables:
 
     def _count(self, old: object, new: object) -> None:
         self._changes += 1
+
+
+def _is_moved(recorded: Recorded) -> bool:
+    """Report whether the message only says that a pod is published on another subject, where the file has it."""
+    return recorded.headers.get(subjects.OP) == subjects.MOVED
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):

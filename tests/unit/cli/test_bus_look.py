@@ -52,7 +52,7 @@ def seen(**more: Any) -> View:
         "beats": [WATCHER],
         "stream_bytes": {PODS: 5120},
         "busiest": [Share("kube", "shop", "pods", 50, 5120)],
-        "largest": [Large("kube.v1.core.pods.shop.web-1", 4096)],
+        "largest": [Large("kube.v1.core.pods.shop.web-1.-.-.-", 4096)],
     }
     return view(BusSnapshot(**(known | more)), ["watcher"])
 
@@ -125,7 +125,8 @@ def test_it_is_one_json_document() -> None:
 def test_traffic_is_counted_by_stream_and_by_what_it_is_about() -> None:
     traffic = Traffic()
     for subject in (
-        *("kube.v1.core.pods.shop.web-1", "kube.v1.core.pods.shop.web-2", "kube.v1.core.pods"),
+        *("kube.v1.core.pods.shop.web-1.-.-.-", "kube.v1.core.pods.shop.web-2.ReplicaSet_apps.5.sidecars"),
+        "kube.v1.core.pods",
         *("act.v1.cloneset.pods.shop.web-1", "why.v1.clonesets.shop.web", "node.v1.n1.nodeimages._.n1"),
     ):
         traffic.on_message(Message(subject=subject, data=b"x" * 10, headers={"op": "ADDED"}))

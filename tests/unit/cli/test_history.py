@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flotilla_cli.history import gather
 from flotilla_cli.history.gather import writers_of
 from flotilla_cli.history.generations import ObjectRecords, Pod, Writer, is_user_write
 from flotilla_cli.history.operations import Operation, operations, waves
@@ -19,7 +20,13 @@ from flotilla_cli.history.render import LINES, render
 from flotilla_cli.history.timeline import GenerationView, Timeline, pod_timeline, timeline
 from flotilla_cli.output import plain
 from flotilla_cli.published import Act, Failure, Owner, Why, decoded
+from flotilla_common.api.resources import POD
+from flotilla_common.bus import subjects
+from flotilla_common.bus.affiliation import Affiliation
+from flotilla_common.bus.interface import Message
+from flotilla_common.bus.nats import NatsBus
 from flotilla_common.control.plan import Intent, Reason, State
+from tests.unit.replay.scripted_bus import ScriptedBus
 
 START = datetime(2026, 11, 24, 12, 0, 0, tzinfo=UTC)
 RECORDED = Path(__file__).parent / "golden" / "history.jsonl"
@@ -359,3 +366,27 @@ def test_records_of_earlier_releases_have_no_intents() -> None:
     old = [msgspec.structs.replace(act, intent="", revision="") for act in in_place(0, "web-1")]
     (chapter,) = told(user_write(-1), *old, write(5, "web-2", intent="")).chapters
     assert lines(chapter) == ["in-place update to web-2: web-1", "scale up: web-2"]
+
+
+async def no_streams(bus: NatsBus) -> list[Any]:
+    return []
+
+
+async def test_the_steps_of_a_pod_are_read_from_its_present_subject(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gather, "list_streams", no_streams)
+    present = subjects.pod("shop", "web-1", Affiliation("CloneSet_apps_kruise_io", "17", "-"))
+    meta = {"name": "web-1", "namespace": "shop"}
+    whole = {"metadata": meta | {"creationTimestamp": "2026-11-24T12:00:00Z"}}
+    former = subjects.pod("shop", "web-1", Affiliation("-", "-", "-"))
+    other = subjects.kube_object(POD, "other", "web-1").replace("*", "-")
+    held = [
+        Message(subject=present, data=json.dumps(whole).encode(), headers={subjects.OP: "MODIFIED"}),
+        Message(
+            subject=former,
+            data=json.dumps({"metadata": meta}).encode(),
+            headers={subjects.OP: subjects.MOVED, subjects.TO: present},
+        ),
+        Message(subject=other, data=json.dumps({"metadata": meta}).encode(), headers={subjects.OP: "ADDED"}),
+    ]
+    records = await gather.gather_pod(cast("NatsBus", ScriptedBus(held)), "shop", "web-1")
+    assert records.pods == {"web-1": Pod(created=START)}

@@ -18,6 +18,7 @@ from flotilla_common.api.changes import changed_paths
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.bus import subjects
+from flotilla_common.bus.affiliation import Affiliation
 from flotilla_common.bus.interface import BusError, Message, OnMessage
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.installed import published
@@ -57,7 +58,7 @@ WHY: dict[str, Any] = {
 
 def kube(body: dict[str, Any], operation: str = "MODIFIED", version: str = "6") -> Message:
     return Message(
-        subject=subjects.kube(POD, "shop", "web-a.b"),
+        subject=subjects.pod("shop", "web-a.b", Affiliation("CloneSet_apps_kruise_io", "17", "-")),
         data=json.dumps(body).encode(),
         headers={"op": operation, "rv": version},
     )
@@ -158,7 +159,7 @@ def test_heartbeat():
     "message",
     [
         pytest.param(Message(subject=subjects.kube_marker(POD), data=b'{"epoch":"e"}'), id="marker"),
-        pytest.param(Message(subject=subjects.kube(POD, "a", "b"), data=b""), id="expired tombstone"),
+        pytest.param(Message(subject="kube.v1.core.pods.a.b.-.-.-", data=b""), id="expired tombstone"),
         pytest.param(Message(subject="act.v1.x", data=b"no json"), id="unreadable"),
         pytest.param(Message(subject="else", data=b"{}"), id="other subject"),
     ],
@@ -254,6 +255,47 @@ class Streams:
 
 def stored(subject: str, at: float) -> Message:
     return Message(subject=subject, data=b"{}", stored_at=at)
+
+
+OWNED = Affiliation("CloneSet_apps_kruise_io", "17", "-")
+FREE = Affiliation("-", "-", "-")
+
+
+def on(affiliation: Affiliation, operation: str, body: dict[str, Any], version: str, **headers: str) -> Message:
+    """Return the watcher's message about the pod on the subject of these tokens."""
+    subject = subjects.pod("shop", "web-a.b", affiliation)
+    return Message(subject=subject, data=json.dumps(body).encode(), headers={"op": operation, "rv": version, **headers})
+
+
+@pytest.mark.parametrize(
+    ("former", "new", "cause"),
+    [
+        pytest.param(FREE, OWNED, "to CloneSet_apps_kruise_io.17.-", id="adopted"),
+        pytest.param(OWNED, FREE, "to -.-.-", id="released"),
+        pytest.param(OWNED, OWNED._replace(trait="sidecars"), "to CloneSet_apps_kruise_io.17.sidecars", id="sidecars"),
+    ],
+)
+def test_a_pod_that_is_published_on_another_subject(former: Affiliation, new: Affiliation, cause: str):
+    reader = LineReader()
+    reader.read(on(former, "ADDED", POD_BODY | {"spec": {"nodeName": "n1"}}, "5"), NOW)
+    identity = {"metadata": {"name": "web-a.b", "namespace": "shop", "uid": "u", "resourceVersion": "6"}}
+    messages = [
+        on(new, "MODIFIED", POD_BODY, "6"),
+        on(former, "MOVED", identity, "6", to=subjects.pod("shop", "web-a.b", new)),
+        on(new, "MODIFIED", POD_BODY | {"spec": {"nodeName": "n2"}}, "7"),
+    ]
+    lines = [reader.read(message, NOW) for message in messages]
+    told = [(line.what, line.cause, line.name, line.owner, line.outcome) for line in lines if line is not None]
+    assert told == [
+        ("modified", "spec.containers, spec.nodeName", "web-a.b", "CloneSet/web", "rv 6"),
+        ("moved", cause, "web-a.b", "CloneSet/web", "rv 6"),
+        ("modified", "spec.nodeName, spec.containers", "web-a.b", "CloneSet/web", "rv 7"),
+    ]
+
+
+def test_a_move_of_a_pod_that_was_not_seen_before():
+    line = read(on(FREE, "MOVED", {"metadata": {"name": "web-a.b"}}, "6", to=subjects.pod("shop", "web-a.b", OWNED)))
+    assert (line.what, line.cause, line.owner) == ("moved", "to CloneSet_apps_kruise_io.17.-", "")
 
 
 async def test_the_past_of_all_streams_comes_in_the_order_of_time_and_then_the_present():

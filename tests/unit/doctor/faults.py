@@ -80,6 +80,7 @@ FAULTS: dict[str, tuple[Facts, list[str]]] = {
     "an open bus": (well(banners=Fact([Banner("nats://bus", "2.15.2", users_needed=False)])), ["BusOpen"]),
     "no JetStream": (well(banners=Fact([Banner("nats://bus", "2.15.2", jetstream=False)])), ["BusWithoutJetStream"]),
     "an old nats-server": (well(banners=Fact([Banner("nats://bus", "2.10.9")])), ["BusTooOld"]),
+    "a nats-server with a leak": (well(banners=Fact([Banner("nats://bus", "2.14.5")])), ["BusOutdated"]),
     "no credentials": (well(heartbeats=Fact(why="Authorization Violation")), ["BusRefuses"]),
     "a full bus": (well(account=Fact(Account(95, 100))), ["BusFull"]),
     "a silent service": (well(heartbeats=Fact(others("jobs"))), ["ServiceSilent"]),
@@ -167,6 +168,11 @@ FAULTS: dict[str, tuple[Facts, list[str]]] = {
         well(heartbeats=Fact([*others("jobs"), heard("jobs", shards=[0]), heard("jobs", "second", shards=[0])])),
         ["TwoHolders"],
     ),
+    "a stream of too many subjects": (
+        well(streams=with_stream(PODS, stream(PODS, subjects=400_001))),
+        ["StreamLarge"],
+    ),
+    "reasons with many gaps": (well(streams=with_stream("why", stream("why", gaps=250_001))), ["StreamGaps"]),
     "no stream": (well(streams=with_stream(PODS, None)), ["StreamMissing"]),
     "another limit": (
         well(streams=with_stream(PODS, stream(PODS, config=stream(PODS).config | {"max_msgs": 10}))),

@@ -105,7 +105,7 @@ class Speakers(FakeBus):
     async def subscribe(self, subject_filter: str, on_message: OnMessage) -> Follow:
         for subject, data in self._said:
             on_message(Message(subject=subject, data=data))
-        return FakeFollow("", on_message, lambda: None)
+        return FakeFollow("", (subject_filter,), on_message, lambda: None)
 
 
 async def test_a_heartbeat_is_from_whom_its_subject_names() -> None:

@@ -11,6 +11,7 @@ from flotilla_cloneset.cloneset.controller import CONTROLLER as CLONE_SETS
 from flotilla_common.api.documents import merge
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
+from flotilla_common.bus.affiliation import affiliation_of, outline
 from flotilla_common.bus.interface import Bus
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.keystate import Key, Memory
@@ -32,6 +33,14 @@ class Wire:
 
     def publish_soon(self, subject: str, data: bytes) -> None:
         self.published.append((subject, data))
+
+
+def subject_of(resource: Resource, namespace: str, body: Json) -> str:
+    """Return the subject on which the watcher publishes the object."""
+    name = body["metadata"]["name"]
+    if not subjects.affiliated(resource):
+        return subjects.kube(resource, namespace, name)
+    return subjects.pod(namespace, name, affiliation_of(outline(msgspec.json.encode(body))))
 
 
 class Recording:
@@ -65,7 +74,7 @@ class Recording:
         self.bodies[kind, meta["name"]] = body
         return Recorded(
             at=self.clock.now(),
-            subject=subjects.kube(resource, namespace, meta["name"]),
+            subject=subject_of(resource, namespace, body),
             headers={subjects.OP: operation, subjects.RV: meta["resourceVersion"], subjects.UID: meta["uid"]},
             body=body,
         )

@@ -29,7 +29,7 @@ class ScriptedBus:
         self.while_reading: Callable[[], None] = lambda: None
 
     async def get_last(self, stream: str, subject: str) -> Message | None:
-        return next((message for message in reversed(self.held) if message.subject == subject), None)
+        return next((message for message in reversed(self.held) if matches(subject, message.subject)), None)
 
     async def history(self, stream: str, subject_filter: str, on_message: OnMessage) -> None:
         self.while_reading()

@@ -15,17 +15,29 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
 from tests.support.fake_clock import FakeClock
 from tests.testkit.documents import Json
+from tests.unit.replay.recorder import subject_of
 from tests.unit.replay.scripted_bus import PLANNING, ScriptedBus, Timeline, capture, record
 
-OWNERS = [{"kind": "CloneSet", "name": "web", "uid": "u-web", "controller": True}]
+OWNERS = [
+    {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "web", "uid": "u-web", "controller": True}
+]
 
 
 def kube(resource: Resource, name: str, operation: str = "ADDED", namespace: str = "shop", **members: Any) -> Message:
     meta = {"name": name, "namespace": namespace, "uid": f"u-{name}", **members.pop("metadata", {})}
     return Message(
-        subject=subjects.kube(resource, "" if resource is NODE else namespace, name),
+        subject=subject_of(resource, "" if resource is NODE else namespace, {"metadata": meta, **members}),
         data=msgspec.json.encode({"metadata": meta, **members}),
         headers={subjects.OP: operation, subjects.RV: "5", subjects.UID: f"u-{name}", "Nats-Stream": "kube"},
+    )
+
+
+def moved(former: Message, to: Message) -> Message:
+    """Return the message on the former subject of a pod."""
+    return msgspec.structs.replace(
+        former,
+        data=msgspec.json.encode({"metadata": {"name": "web-a", "namespace": "shop", "uid": "u-web-a"}}),
+        headers={**to.headers, subjects.OP: subjects.MOVED, subjects.TO: to.subject},
     )
 
 
@@ -45,7 +57,7 @@ OWN_POD = kube(POD, "web-a", metadata={"ownerReferences": OWNERS}, spec={"nodeNa
 
 
 def names(messages: tuple[Any, ...]) -> list[str]:
-    return [message.subject.rpartition(".")[2] for message in messages]
+    return [subjects.object_key(message.subject)[1] for message in messages]
 
 
 async def test_what_the_bus_holds_and_then_what_comes():
@@ -80,6 +92,42 @@ async def test_what_the_bus_holds_and_then_what_comes():
 async def test_what_is_picked(message: Message, picked: bool):
     bundle = await record([CLONE], {1: message})
     assert bool(bundle.heard) is picked
+
+
+BARE_POD = kube(POD, "web-a", spec={"nodeName": "n1"})
+READINESS = controllers()[POD]
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        pytest.param([OWN_POD], id="on its first subject"),
+        pytest.param([moved(BARE_POD, OWN_POD), OWN_POD], id="newer than its move"),
+        pytest.param([OWN_POD, moved(BARE_POD, OWN_POD)], id="just moved"),
+    ],
+)
+async def test_a_pod_is_found_on_its_present_subject(held: list[Message]):
+    bundle = await record(held, spec=READINESS, key=("shop", "web-a"))
+    assert [message.subject for message in bundle.known] == [OWN_POD.subject]
+
+
+async def test_the_versions_of_a_pod_are_recorded_on_all_its_subjects():
+    live = {1: OWN_POD, 2: moved(BARE_POD, OWN_POD), 3: kube(POD, "web-ab")}
+    bundle = await record([BARE_POD], live, spec=READINESS, key=("shop", "web-a"))
+    assert names(bundle.known) == ["web-a"]
+    assert [message.headers[subjects.OP] for message in bundle.heard] == ["ADDED", "MOVED"]
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        pytest.param([kube(POD, "web-a", "DELETED")], id="deleted"),
+        pytest.param([moved(BARE_POD, OWN_POD)], id="moved to a subject that holds nothing"),
+    ],
+)
+async def test_a_pod_that_is_not_published(held: list[Message]):
+    with pytest.raises(NothingPublished):
+        await capture(ScriptedBus(held), FakeClock(), spec=READINESS, key=("shop", "web-a")).run(0)
 
 
 async def test_a_deletion_is_told_by_the_uid():

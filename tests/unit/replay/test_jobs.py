@@ -13,6 +13,7 @@ from flotilla_cli.replay.replayer import Replay, ReplayStep
 from flotilla_cli.services import controllers
 from flotilla_common.api.documents import merge
 from flotilla_common.api.resources import NODE, POD
+from flotilla_common.bus import subjects
 from flotilla_common.control.keystate import Key
 from flotilla_common.control.plan import Plan
 from flotilla_common.control.replay_controller import Planning
@@ -261,7 +262,8 @@ async def test_a_request_whose_containers_are_restarted():
 
 async def test_of_the_pods_that_of_the_request_is_recorded():
     bundle = await recorded(request_recording())
-    assert [message.subject for message in bundle.known if POD.id in message.subject] == [f"kube.v1.{POD.id}.ns.p"]
+    pods = [message.subject for message in bundle.known if POD.id in message.subject]
+    assert [subjects.object_key(subject) for subject in pods] == [("ns", "p")]
 
 
 async def test_a_request_whose_pod_is_gone():

@@ -18,6 +18,9 @@ from flotilla_common.bus.subjects import LISTING
 OLDEST = (2, 12)
 """Version of nats-server; docs/operations.md names it."""
 
+GOOD = (2, 14, 6)
+"""The first version without known faults that matter here: before it, memory grows with every subject that ever was."""
+
 FULL = 0.85
 """Share of the storage that may be used without a warning."""
 
@@ -29,6 +32,15 @@ SILENT_SECONDS = 20.0
 
 LISTING_SECONDS = 60.0
 """A LIST of 20,000 objects takes ten."""
+
+MOST_SUBJECTS, MANY_SUBJECTS = 500_000, 400_000
+"""Subjects of one stream that nats-server handles well, and the number from which to warn."""
+
+MOST_GAPS = 250_000
+"""Gaps after which nats-server no longer writes the index of a stream on disk: a kill costs a scan of all messages.
+
+Streams of objects are in memory, and the watcher publishes them again from time to time.
+"""
 
 PENDING = 10_000
 """Messages not sent to a consumer yet: the mirror of a large cluster reads as many within seconds."""
@@ -83,10 +95,16 @@ def _server(banner: Banner, *, alone: bool) -> Iterator[Finding]:
     if not banner.jetstream:
         said = "it runs without JetStream: nothing can be stored on it"
         yield broken("BusWithoutJetStream", about, said, "start nats-server with jetstream {}")
-    found = re.match(r"(\d+)\.(\d+)", banner.version)
-    if found and (int(found[1]), int(found[2])) < OLDEST:
+    found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", banner.version)
+    if found is None:
+        return
+    version = tuple(int(part or 0) for part in found.groups())
+    if version < OLDEST:
         said = f"it is nats-server {banner.version}, and 2.12 or newer is needed"
         yield broken("BusTooOld", about, said, "upgrade nats-server")
+    elif version < GOOD:
+        said = f"it is nats-server {banner.version}: before 2.14.6 its memory grows with every pod that ever was"
+        yield warning("BusOutdated", about, said, "upgrade nats-server")
 
 
 def check_streams(facts: Facts) -> Looked:
@@ -102,6 +120,7 @@ def check_streams(facts: Facts) -> Looked:
         yield from _settings(about, name, stream)
         yield from _marker(facts, about, name, stream)
         yield from _readers(about, stream)
+        yield from _size(about, name, stream)
     found = [stream for stream in facts.streams.get().values() if stream is not None]
     return f"{len(found)} streams with {sum(len(stream.consumers) for stream in found)} readers"
 
@@ -160,6 +179,16 @@ def _readers(about: str, stream: Stream) -> Iterator[Finding]:
             said = f"{one.inbox} is {one.pending} messages behind"
             advice = "see that service's CPU and log; it may be stopped, or too slow"
             yield warning("ReaderBehind", about, said, advice)
+
+
+def _size(about: str, name: str, stream: Stream) -> Iterator[Finding]:
+    if stream.subjects > MANY_SUBJECTS:
+        said = f"it has {stream.subjects} subjects, and nats-server becomes slow beyond {MOST_SUBJECTS} in a stream"
+        yield warning("StreamLarge", about, said, "delete objects that are done, or split the cluster")
+    spec = wanted()[name]
+    if stream.gaps > MOST_GAPS and spec.last_value and not spec.rebuilt:
+        said = f"{stream.gaps} replaced messages lie between its first and its last: a killed server starts slowly"
+        yield warning("StreamGaps", about, said, "restart the services, which publish their reasons again")
 
 
 def check_mirrors(facts: Facts) -> Looked:

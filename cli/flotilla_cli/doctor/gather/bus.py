@@ -14,7 +14,7 @@ import msgspec
 
 from flotilla_cli.bus.streams import consumers_of
 from flotilla_cli.doctor.facts import Account, Consumer, ReplicaHeartbeat, Sample, Stream
-from flotilla_cli.published import LISTEN_SECONDS, listen
+from flotilla_cli.published import LISTEN_SECONDS, last_version, listen
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.meta import ObjectMeta, metadata_of
@@ -58,6 +58,10 @@ class _Cluster(msgspec.Struct):
 
 
 class _State(msgspec.Struct):
+    messages: int = 0
+    first_seq: int = 0
+    last_seq: int = 0
+    num_subjects: int = 0
     subjects: dict[str, int] | None = None
 
 
@@ -145,6 +149,8 @@ async def _stream(bus: NatsBus, name: str) -> Stream | None:
         marked=last.time if last else None,
         consumers=[Consumer(one.config.deliver_subject, one.num_pending) for one in consumers],
         nodes=frozenset(filter(None, map(subjects.marked_node, info.state.subjects or ()))),
+        subjects=info.state.num_subjects,
+        gaps=max(info.state.last_seq - info.state.first_seq + 1 - info.state.messages, 0),
     )
 
 
@@ -195,15 +201,13 @@ async def _listed(api: Api, resource: Resource) -> Listed | None:
 
 
 async def _sample(bus: NatsBus, resource: Resource, listed: Listed) -> Sample:
-    stream = subjects.kube_stream(resource).name
     missing, stale = list[str](), list[str]()
     for meta in listed.objects:
-        subject = subjects.kube(resource, meta.namespace, meta.name)
-        message = await bus.get_last(stream, subject)
+        message = await last_version(bus, resource, meta.namespace, meta.name)
         if message is None:
-            missing.append(_name(meta))
+            missing.append(_name(meta.namespace, meta.name))
         elif _version(message) < version_number(meta.resource_version):
-            stale.append(_name(meta))
+            stale.append(_name(meta.namespace, meta.name))
     ghosts = await _ghosts(bus, resource, listed) if listed.complete else []
     return Sample(len(listed.objects), missing, stale, ghosts)
 
@@ -211,15 +215,16 @@ async def _sample(bus: NatsBus, resource: Resource, listed: Listed) -> Sample:
 async def _ghosts(bus: NatsBus, resource: Resource, listed: Listed) -> list[str]:
     """Return objects that the stream has and the apiserver had not, although they are no newer than the LIST."""
     stream = subjects.kube_stream(resource).name
-    known = {subjects.kube(resource, meta.namespace, meta.name) for meta in listed.objects}
-    strange = await bus.stream_subjects(stream) - known - {subjects.kube_marker(resource)}
+    known = {(meta.namespace, meta.name) for meta in listed.objects}
+    held = await bus.stream_subjects(stream) - {subjects.kube_marker(resource)}
+    strange = [subject for subject in held if subjects.object_key(subject) not in known]
     found: list[str] = []
     for subject in sorted(strange)[:OBJECTS]:
         message = await bus.get_last(stream, subject)
-        if message is None or message.headers.get(subjects.OP) == subjects.DELETED:
+        if message is None or message.headers.get(subjects.OP) in (subjects.DELETED, subjects.MOVED):
             continue
         if _version(message) <= version_number(listed.version):
-            found.append(subject.removeprefix(f"kube.v1.{resource.id}."))
+            found.append(_name(*subjects.object_key(subject)))
     return found
 
 
@@ -227,8 +232,8 @@ def _version(message: Message) -> int:
     return version_number(message.headers.get(subjects.RV, ""))
 
 
-def _name(meta: ObjectMeta) -> str:
-    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+def _name(namespace: str, name: str) -> str:
+    return f"{namespace}/{name}" if namespace else name
 
 
 async def heartbeats(bus: Bus, clock: Clock, complete: Callable[[set[str]], bool]) -> Sequence[ReplicaHeartbeat]:
