@@ -184,6 +184,10 @@ class Bench:
         own = sum(member.cpu_seconds() for member in self.flotilla.members.values())
         return own + self.bus_cpu()
 
+    def service_cpu(self) -> Counter[str]:
+        """Return the CPU seconds of each service so far."""
+        return Counter({name: member.cpu_seconds() for name, member in self.flotilla.members.items()})
+
     def bus_cpu(self) -> float:
         """Return the CPU seconds of nats-server so far."""
         return cpu_seconds(self.flotilla.nats.process.pid)

@@ -6,7 +6,7 @@ so its records are of the size that they have after two hours.
 
 import statistics
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
 import msgspec
@@ -30,6 +30,9 @@ NODES = 30
 RECORDS = 100_000
 RECORD = msgspec.json.encode({"service": "bench", "action": "patch", "cause": "x" * 560})
 """A record like those of two hours of rollouts in the stream of writes: 60 MB."""
+
+OTHERS = ("statefulset", "daemonset", "jobs", "sidecar", "topology", "policy")
+"""Services that have nothing to do with the pods of a CloneSet."""
 
 SYNCED = "synced from the bus"
 """Log line of a service that has read everything of a resource from the bus."""
@@ -125,11 +128,57 @@ def synced(log: str) -> set[object]:
     return {msgspec.json.decode(line, type=dict[str, object])["resource"] for line in lines}
 
 
-async def test_ten_thousand_pods(site: Bench) -> None:
-    """Against a thousand right before and after. The last test: it leaves the server as large as it ever was."""
+class Growth(NamedTuple):
+    """The life of ten thousand pods, between two of a thousand."""
+
+    before: Life
+    large: Life
+    after: Life
+    bus_peak: float  # MiB
+
+    def per_pod(self, of: Callable[[Life], float]) -> float:
+        """Return what a pod of the large life costs, as a multiple of the mean of the small ones."""
+        return of(self.large) / LARGE / (statistics.mean((of(self.before), of(self.after))) / PODS)
+
+    def kib_per_pod(self, service: str) -> float:
+        """Return the resident memory that a service has for each pod beyond a thousand."""
+        return (self.large.memory[service] - self.before.memory[service]) * 1024 / (LARGE - PODS)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def growth(site: Bench) -> Growth:
+    """Let ten thousand pods live. Used by the last tests: it leaves all processes as large as they ever were."""
     before = await live(site, CLONE_SET, 1, PODS)
     large = await live(site, CLONE_SET, 1, LARGE)
     peak = site.bus_memory("VmHWM")
-    of_a_thousand = median_of([before, await live(site, CLONE_SET, 1, PODS)]) / PODS
-    within("bus_10k_mib", peak)
-    within("bus_10k_cpu_ratio", sum(large.bus_cpu.values()) / LARGE / of_a_thousand)
+    return Growth(before, large, await live(site, CLONE_SET, 1, PODS), peak)
+
+
+async def test_the_bus_with_ten_thousand_pods(growth: Growth) -> None:
+    within("bus_10k_mib", growth.bus_peak)
+    within("bus_10k_cpu_ratio", growth.per_pod(lambda life: sum(life.bus_cpu.values())))
+
+
+async def test_pods_of_others_cost_nothing(growth: Growth) -> None:
+    cpu = growth.large.service_cpu
+    others = {name: cpu[name] for name in OTHERS}
+    print("\nCPU seconds:", {name: round(seconds, 2) for name, seconds in cpu.items()}, end="")
+    within("others_cpu_share", max(others.values()) / cpu["cloneset"])
+
+
+async def test_memory_of_ten_thousand_pods(growth: Growth) -> None:
+    memory = growth.large.memory
+    print("\nMiB:", {name: round(mib, 1) for name, mib in memory.items()}, end="")
+    within("all_10k_mib", sum(memory.values()))
+    within("owner_kib_per_pod", growth.kib_per_pod("cloneset"))
+    within("others_kib_per_pod", max(growth.kib_per_pod(name) for name in OTHERS))
+
+
+@pytest.mark.parametrize("what", ["create", "update"])
+async def test_time_of_ten_thousand_pods(growth: Growth, what: str) -> None:
+    within(f"ten_thousand_{what}_ratio", growth.per_pod(lambda life: life.seconds[what]))
+
+
+async def test_cpu_of_ten_thousand_pods(growth: Growth) -> None:
+    steps = ("create", "update")
+    within("ten_thousand_cpu_ratio", growth.per_pod(lambda life: sum(life.cpu[what] for what in steps)))
