@@ -126,8 +126,9 @@ class Scene:
         self.schedules = {"jobs": ("Job", cron.jobs(ends=True)), "sweeps": ("BroadcastJob", one)}
         for name, (_, made) in self.schedules.items():
             space.create(cron.cronjob(made, "@every 2s", name=name, **KEPT))
+        space.until(lambda: all(self.runs(name) for name in self.schedules))
         space.apply(here(space, template=COMPLETES, parallelism=AT_ONCE))
-        space.until(lambda: len(self.ended) >= AT_ONCE and all(self.runs(name) for name in self.schedules))
+        space.until(lambda: len(self.ended) >= AT_ONCE)
 
     @property
     def ended(self) -> list[Json]:

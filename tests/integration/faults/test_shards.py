@@ -58,6 +58,11 @@ def serving(flotilla: Fleet, replica: str) -> list[int]:
     return json.loads(lines[-1])["serving"] if lines else []
 
 
+def pods_held(flotilla: Fleet, replica: str) -> int:
+    """Return the number of pods in the replica's mirror."""
+    return int(flotilla.members[replica].metric('flotilla_mirror_objects{resource="core.pods"}'))
+
+
 @pytest_asyncio.fixture(loop_scope="module")
 async def place(flotilla: Fleet) -> AsyncIterator[Scene]:
     async with scene(flotilla) as made:
@@ -103,7 +108,10 @@ class TestManyShards:
     names = tuple(f"set-{number}" for number in range(8))
 
     async def test_two_share_and_one_takes_all(self, flotilla: Fleet, place: Scene) -> None:
-        """Both write, each its own sets; one is killed, and the other finishes; a new one gets its share."""
+        """Both write, each its own sets; one is killed, and the other finishes; a new one gets its share.
+
+        Each holds the pods of its own shards only.
+        """
         flotilla.kill("cloneset")
         for replica in "cd":
             await flotilla.start("cloneset", replica=replica, flags=[f"--shards={SHARDS}"])
@@ -113,6 +121,9 @@ class TestManyShards:
             await self.all_settled(place, OLD)
             assert writers(records) == {"cloneset-c", "cloneset-d"}
             self.each_has_one_writer(records)
+            halves = pods_held(flotilla, "cloneset-c"), pods_held(flotilla, "cloneset-d")
+            assert min(halves) > 0
+            assert sum(halves) >= REPLICAS * len(self.names)  # there may be CloneSets of others
             for name in self.names:
                 place.seen.promise(Promise(cloneset=name, replicas=REPLICAS, max_unavailable=2))
             await self.roll_all(place, NEW)
@@ -123,12 +134,15 @@ class TestManyShards:
             await self.roll_all(place, "nginx:3")
             await self.all_settled(place, "nginx:3")
             assert writers(records) == {"cloneset-d"}
+            assert pods_held(flotilla, "cloneset-d") == sum(halves)
             await flotilla.start("cloneset", replica="c", flags=[f"--shards={SHARDS}"])
             await self.shared(flotilla, place)
             records.clear()
             await self.roll_all(place, "nginx:4")
             await self.all_settled(place, "nginx:4")
             assert writers(records) == {"cloneset-c", "cloneset-d"}
+            holders = ("cloneset-c", "cloneset-d")
+            await eventually(lambda: sum(pods_held(flotilla, one) for one in holders) == sum(halves), 90)
         await place.end()
 
     async def roll_all(self, place: Scene, image: str) -> None:

@@ -213,7 +213,7 @@ async def test_the_manifest_of_the_article(place: Place):
             return sorted(one["metadata"]["namespace"] for one in found)
 
         await place.until_any(lambda: copies() == ["ns-1", "ns-2"])
-        await place.until_any(lambda: cluster.read("distributor", "sample")["status"].get("failed") == 1)
+        await place.until_any(lambda: cluster.read("distributor", "sample").get("status", {}).get("failed") == 1)
         (found, _) = cluster.read("configmap", "-A", "--field-selector=metadata.name=game-demo")["items"]
         assert found["metadata"]["annotations"].keys() >= {
             f"{MARK}from",
