@@ -108,18 +108,6 @@ def decoded(data: bytes, kind: type[Record]) -> Record | None:
         return None
 
 
-async def last_version(bus: Bus, resource: Resource, namespace: str, name: str) -> Message | None:
-    """Return the watcher's newest message about an object, or None; of a pod that moved, that on its new subject.
-
-    Raises BusError.
-    """
-    stream = subjects.kube_stream(resource).name
-    message = await bus.get_last(stream, subjects.kube_object(resource, namespace, name))
-    if message is None or message.headers.get(subjects.OP) != subjects.MOVED:
-        return message
-    return await bus.get_last(stream, message.headers[subjects.TO])
-
-
 async def last_why(bus: Bus, resource: Resource, namespace: str, name: str) -> Why | None:
     """Return the last published record of an object, or None. Raises BusError."""
     message = await bus.get_last(subjects.WHY_STREAM.name, subjects.why(resource, namespace, name))

@@ -13,12 +13,13 @@ import msgspec
 
 from flotilla_cli.bundle.records import Bundle, Header, Recorded, Replica
 from flotilla_cli.bundle.redact import Redactor
-from flotilla_cli.published import LISTEN_SECONDS, last_version, listen
+from flotilla_cli.published import LISTEN_SECONDS, listen
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
 from flotilla_common.api.resources import NODE, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.heartbeat import Heartbeat
 from flotilla_common.bus.interface import Bus, Message
+from flotilla_common.bus.streams import newest
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.control.replay_controller import Planning
 from flotilla_common.control.spec import ControllerSpec
@@ -183,7 +184,7 @@ class Capture:
 
     async def _read_streams(self) -> None:
         """Read the object first: its uid identifies its dependents."""
-        found = await last_version(self._bus, self._kind.resource, self._namespace, self._name)
+        found = await newest(self._bus, self._kind.resource, self._namespace, self._name)
         if found is None or found.headers.get(subjects.OP) == subjects.DELETED:
             raise NothingPublished
         self._take(found)

@@ -14,7 +14,7 @@ import msgspec
 
 from flotilla_cli.bus.streams import consumers_of
 from flotilla_cli.doctor.facts import Account, Consumer, ReplicaHeartbeat, Sample, Stream
-from flotilla_cli.published import LISTEN_SECONDS, last_version, listen
+from flotilla_cli.published import LISTEN_SECONDS, listen
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.meta import ObjectMeta, metadata_of
@@ -23,6 +23,7 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.heartbeat import Heartbeat
 from flotilla_common.bus.interface import Bus, BusError, Message, StreamSpec
 from flotilla_common.bus.nats import NatsBus
+from flotilla_common.bus.streams import newest
 from flotilla_common.bus.subjects import ACT_STREAM, WHY_STREAM, Marker
 from flotilla_common.clock import Clock
 from flotilla_common.installed import published
@@ -203,7 +204,7 @@ async def _listed(api: Api, resource: Resource) -> Listed | None:
 async def _sample(bus: NatsBus, resource: Resource, listed: Listed) -> Sample:
     missing, stale = list[str](), list[str]()
     for meta in listed.objects:
-        message = await last_version(bus, resource, meta.namespace, meta.name)
+        message = await newest(bus, resource, meta.namespace, meta.name)
         if message is None:
             missing.append(_name(meta.namespace, meta.name))
         elif _version(message) < version_number(meta.resource_version):

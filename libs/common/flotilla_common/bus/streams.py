@@ -46,6 +46,6 @@ async def newest(bus: Bus, resource: Resource, namespace: str, name: str) -> Mes
     """Return the newest message of an object, or None. Raises BusError."""
     stream = subjects.kube_stream(resource).name
     message = await bus.get_last(stream, subjects.kube_object(resource, namespace, name))
-    if message is not None and message.headers.get(subjects.OP) == subjects.MOVED:
-        return await bus.get_last(stream, message.headers[subjects.TO])
+    if message is not None and (moved := message.headers.get(subjects.TO)):
+        return await bus.get_last(stream, moved)
     return message
