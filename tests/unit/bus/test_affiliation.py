@@ -1,4 +1,4 @@
-"""Whose a pod is, as the last tokens of its subject say it."""
+"""Check the last tokens of the subjects of pods: owner, bucket and trait."""
 
 from typing import Any
 

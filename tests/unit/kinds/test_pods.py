@@ -25,7 +25,7 @@ def test_there_are_parts_that_need_pods() -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_no_part_needs_all_pods(part: Component) -> None:
-    """One that does makes its whole service follow all."""
+    """Check every part: the service of one that needs all pods would follow all."""
     assert [pods for pods in needs(part) if pods is None or pods == Pods()] == []
 
 

@@ -14,7 +14,7 @@ from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
-from tests.unit.mirror.scoped import SETS, Scoped, encode, pod, settle
+from tests.unit.mirror.scoped import SETS, Scoped, encode, pod, settle, subject_of
 
 OWNED = Needs(owners=(SETS,))
 EXTRAS = Needs(owners=(SETS,), sidecars=True)
@@ -206,7 +206,7 @@ async def test_shards_decide_which_owners_are_followed() -> None:
 
 
 async def test_an_epoch_of_one_group_leaves_the_pods_of_others() -> None:
-    """Each source is told of the end of the epoch by its own consumer, in its own time."""
+    """Let the consumers of two sources show the end of the epoch one after the other."""
     made = await scoped(OWNED, "bank")
     both = pod("both", 1, "web", namespace="bank")
     await made.publish("e1", 10, pod("owned", 2, "web"), pod("near", 3, namespace="bank"), both)
@@ -252,7 +252,7 @@ MOVES = [
 @pytest.mark.parametrize("after", MOVES)
 @pytest.mark.parametrize("first", ["pod", "move"])
 async def test_a_pod_that_moves_within_what_is_needed_stays(after: Json, first: str) -> None:
-    """Whichever consumer is first: the old version stays until the new one comes."""
+    """Let either consumer be first: the old version stays until the new one comes."""
     made = await scoped(EXTRAS)
     before = pod("a", 1, "web")
     await made.publish("e1", 3, before)
@@ -357,3 +357,13 @@ async def test_a_mirror_that_ends_stops_its_sources() -> None:
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert [one for one in bus.follows if one.healthy] == []
+
+
+@pytest.mark.parametrize("to", ["", "kube.v1.core.pods.shop.a", "nonsense"])
+async def test_a_move_to_no_subject_of_a_pod_ends_the_pod_only(to: str) -> None:
+    made = await scoped(OWNED)
+    gone = pod("a", 1, "web")
+    await made.publish("e1", 3, gone, pod("b", 2, "web"))
+    identity = {"metadata": {key: gone["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion")}}
+    await made.say(identity, "MOVED", "e1", subject_of(gone), to=to)
+    assert made.held == {"b": 2}

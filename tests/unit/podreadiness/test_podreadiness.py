@@ -4,12 +4,13 @@ import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.bus import affiliation
 from flotilla_common.control.keystate import Memory
 from flotilla_common.control.plan import Patch, Plan
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
 from flotilla_sidecar.app import PARTS
-from flotilla_sidecar.podreadiness.controller import PODS, Gatherer, pod_readiness
+from flotilla_sidecar.podreadiness.controller import MERGING, PODS, Gatherer, pod_readiness
 from flotilla_sidecar.podreadiness.plan import PodSnapshot, plan
 from tests.support.controller_context import FakeContext
 from tests.testkit import pods as pods_of
@@ -109,3 +110,9 @@ def test_a_pod_that_got_its_condition_leaves_the_index() -> None:
     assert context.woken == [("default", "web-1")]
     assert gatherer.keys() == []
     assert gatherer.gather(("default", "web-1"), Memory()) is None
+
+
+def test_the_bus_brings_the_pods_of_all_other_kinds() -> None:
+    """Hold the kinds that the subjects of pods leave out against those that need no help."""
+    assert {kind.kind for kind in MERGING} == affiliation._MERGING
+    assert {kind.group for kind in MERGING} == {"apps.kruise.io"}

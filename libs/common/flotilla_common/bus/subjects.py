@@ -54,9 +54,10 @@ def object_key(subject: str) -> tuple[str, str]:
     return untoken(namespace), untoken(name)
 
 
-def affiliation(subject: str) -> Affiliation:
-    """Return the affiliation in the subject of a pod. Raises TypeError for another subject."""
-    return Affiliation(*subject.split(".")[6:])
+def affiliation(subject: str) -> Affiliation | None:
+    """Return the affiliation in the subject of a pod; None for another subject."""
+    tokens = subject.split(".")[6:]
+    return Affiliation(*tokens) if len(tokens) == len(Affiliation._fields) else None
 
 
 def object_part(subject: str) -> str:

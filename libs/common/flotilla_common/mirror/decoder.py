@@ -86,8 +86,8 @@ class ObjectDecoder(Generic[T]):
         """
         if self.interests is None:
             return
-        affiliation = subjects.affiliation(subject)
-        if not any(interest.covers(head.namespace, affiliation) for interest in self.interests):
+        now = subjects.affiliation(subject)
+        if now is None or not any(interest.covers(head.namespace, now) for interest in self.interests):
             self.leave_out(head)
 
     def leave_out(self, head: HeadMeta) -> None:

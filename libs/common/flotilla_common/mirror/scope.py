@@ -44,7 +44,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scope:
-    """What is needed of one resource, by group: no two interests of a group overlap, as JetStream demands."""
+    """The interests in one resource, by group. Those of a group do not overlap: JetStream refuses such filters."""
 
     def __init__(self) -> None:
         self.whole = False
