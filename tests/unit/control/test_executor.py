@@ -128,6 +128,31 @@ async def test_a_failed_stage_keeps_later_stages_from_running(world: World) -> N
     assert world.store.taken == []
 
 
+async def test_a_stage_begins_with_the_one_beside_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = asyncio.Barrier(2)
+    answer = world.api.create
+
+    async def together(*words: object, **named: object) -> bytes:
+        await both.wait()
+        return await answer(*words, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(world.api, "create", together)
+    refresh = Stage(chains=((create("a"),),), beside_next=True)
+    await asyncio.wait_for(world.run(refresh, stage(create("b"))), 5)
+    assert sorted(world.store.taken) == ["a", "b"]
+
+
+async def test_a_failure_beside_a_stage_keeps_later_ones_from_running(world: World) -> None:
+    world.api.answers = [ApiError(422, "Invalid", "no")]
+    await world.run(Stage(chains=((create("a"),),), beside_next=True), stage(create("b")), stage(create("c")))
+    assert world.store.taken == ["b"]
+
+
+async def test_the_last_stage_may_name_a_next_one(world: World) -> None:
+    await world.run(Stage(chains=((create("a"),),), beside_next=True))
+    assert world.store.taken == ["a"]
+
+
 async def test_after_previous_demands_the_version_that_the_chain_left_behind(world: World) -> None:
     await world.run(stage(create("a")))
     await world.run(Stage(chains=((patch("a"), patch("a", after_previous=True)),)))

@@ -92,7 +92,9 @@ class Selector:
         """Report whether all requirements hold."""
         if not self._equal <= labels.items():
             return False
-        return all(_holds(operator, labels.get(key), values) for key, operator, values in self._terms)
+        return not self._terms or all(
+            _holds(operator, labels.get(key), values) for key, operator, values in self._terms
+        )
 
     def __str__(self) -> str:
         return self._text

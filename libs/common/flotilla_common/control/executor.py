@@ -6,7 +6,7 @@ reported as unknown, and the controller reads the owner's objects before it plan
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -154,9 +154,9 @@ class Executor:
         for event in plan.events:
             self._recorder.record(subject, event)
         run = _Run(self, subject, fence, trace, report)
-        for stage in plan.stages:
-            complete = await run.stage(stage)
-            if not complete and stage.stop_on_failure:
+        for stages in _concurrent(plan.stages):
+            complete = await asyncio.gather(*map(run.stage, stages))
+            if any(stage.stop_on_failure and not done for stage, done in zip(stages, complete, strict=True)):
                 break
         return report
 
@@ -248,6 +248,18 @@ class Executor:
         version = _meta_of(self._store.written(action.resource, body)).resource_version
         # without it there is no table for the object, or it cannot be decoded
         return version or msgspec.json.decode(body, type=Envelope).metadata.resource_version
+
+
+def _concurrent(stages: Sequence[Stage]) -> Iterator[list[Stage]]:
+    """Yield the stages in order, together with those that begin with them."""
+    together: list[Stage] = []
+    for stage in stages:
+        together.append(stage)
+        if not stage.beside_next:
+            yield together
+            together = []
+    if together:
+        yield together
 
 
 class _Run:

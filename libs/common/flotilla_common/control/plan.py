@@ -176,6 +176,7 @@ class Stage(Frozen, kw_only=True):
     chains: tuple[Chain, ...]
     slow_start: int = 0
     stop_on_failure: bool = True  # a failure in this stage skips the later stages (but not the status)
+    beside_next: bool = False  # the next stage begins with this one, because its objects are others
 
 
 class State(StrEnum):

@@ -63,12 +63,18 @@ class PlanBuilder:
         self.touched: set[str] = set()  # uids of objects that this pass already writes
 
     def stage(
-        self, chains: Sequence[Chain], *, slow_start: int = 0, stop_on_failure: bool = True, at: int | None = None
+        self,
+        chains: Sequence[Chain],
+        *,
+        slow_start: int = 0,
+        stop_on_failure: bool = True,
+        beside_next: bool = False,
+        at: int | None = None,
     ) -> None:
         """Add a stage at the end or at position `at`, unless it is empty."""
         kept = tuple(chain for chain in chains if chain)
         if kept:
-            stage = Stage(chains=kept, slow_start=slow_start, stop_on_failure=stop_on_failure)
+            stage = Stage(chains=kept, slow_start=slow_start, stop_on_failure=stop_on_failure, beside_next=beside_next)
             self.stages.insert(len(self.stages) if at is None else at, stage)
 
     def reason(

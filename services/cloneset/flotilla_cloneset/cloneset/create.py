@@ -6,7 +6,7 @@ It starts as PreparingNormal, so that nothing counts it as available before it h
 
 import hashlib
 import itertools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from datetime import datetime
 from itertools import islice
 
@@ -84,22 +84,27 @@ def _ids(context: PlanContext) -> Iterator[str]:
     """Yield ids for new pods: creates without a known outcome, then ids of free claims, then fresh ids."""
     snapshot = context.snapshot
     prefix = snapshot.cloneset.metadata.name
-    living = {instance_id(pod) for pod in context.pods.active}
-    leaving = {instance_id(pod) for pod in snapshot.pods if pod.metadata.deletion_timestamp is not None}
-    # Wait for a name only if its pod is terminating: a finished or released pod may keep it indefinitely.
-    kept = {instance_id(pod) for pod in snapshot.pods} - leaving
+    by_pod = {pod.metadata.name: instance_id(pod) for pod in snapshot.pods}
+    leaving = {by_pod[pod.metadata.name] for pod in snapshot.pods if pod.metadata.deletion_timestamp is not None}
 
     def usable(identity: str) -> bool:
+        # Wait for a name only if its pod is terminating: a finished or released pod may keep it indefinitely.
         return bool(identity) and (identity in leaving or f"{prefix}-{identity}" not in snapshot.taken_names)
 
-    pending = [identity for identity in snapshot.pending_ids if identity not in living]
-    free = sorted(identity for identity in context.claims.by_id if identity not in living | kept and usable(identity))
-    reused = list(dict.fromkeys((*pending, *free)))
+    kept = set(by_pod.values()) - leaving
+    reused = _reused_ids(context, kept, usable) if snapshot.pending_ids or context.claims.by_id else []
     yield from reused
-    names = [pod.metadata.name for pod in snapshot.pods]
     every_claim = {instance_id(claim) for claim in snapshot.claims}
-    taken = {instance_id(pod) for pod in snapshot.pods} | every_claim | set(reused)
-    yield from filter(usable, new_instance_ids(snapshot.cloneset.metadata, [*names, *every_claim], taken))
+    taken = {*by_pod.values(), *every_claim, *reused}
+    yield from filter(usable, new_instance_ids(snapshot.cloneset.metadata, [*by_pod, *every_claim], taken))
+
+
+def _reused_ids(context: PlanContext, kept: Set[str], usable: Callable[[str], bool]) -> list[str]:
+    """Return the ids of creates without a known outcome, then those of free claims; `kept` are those of pods."""
+    living = {instance_id(pod) for pod in context.pods.active}
+    pending = [identity for identity in context.snapshot.pending_ids if identity not in living]
+    free = sorted(identity for identity in context.claims.by_id.keys() - living - kept if usable(identity))
+    return list(dict.fromkeys((*pending, *free)))
 
 
 def new_instance_ids(owner: ObjectMeta, existing: Iterable[str], taken: Collection[str]) -> Iterator[str]:

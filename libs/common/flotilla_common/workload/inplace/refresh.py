@@ -202,7 +202,8 @@ def stage_refreshes(builder: PlanBuilder, pods: Iterable[Due], *, at: int | None
         if outcome.problem:
             text = f"cannot continue with {pod.metadata.name}: {outcome.problem}"
             builder.reason(State.STUCK, "PodUnreadable", text, [pod], symptom=True)
-    builder.stage(chains, stop_on_failure=False, at=at)
+    # No other step writes these pods, so a step that creates or updates many does not wait for them, nor they for it.
+    builder.stage(chains, stop_on_failure=False, beside_next=True, at=at)
     if in_grace:
         text = f"the grace period of {named(in_grace)} has not ended"
         builder.reason(State.WAITING, "WaitingForGracePeriod", text, in_grace)
