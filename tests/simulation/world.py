@@ -147,6 +147,7 @@ class World:
         self.clock = SimulatedClock(loop)
         self.history = History()
         self.server = ApiServer(self.clock, self.history)
+        self.server.streams_lists = seed % 3 != 2  # an older apiserver in a third of the worlds
         self._rng = random.Random(f"{seed} network") if uneven else None
         self.bus = Server(loop, VariableLatencyBus(self._rng) if self._rng else None)
         self.failures: list[tuple[str, BaseException | None]] = []

@@ -54,7 +54,7 @@ def configure(cluster: FakeApi, **lists: str) -> None:
 
 async def listed(cache: Sink, cluster: FakeApi, resource: Resource) -> None:
     """List all stored objects of the resource into the cache, as its watch does."""
-    await cache.listing()
+    await cache.listing("pages")
     for (plural, _, name), document in cluster.objects.items():
         if plural == resource.plural:
             await cache.listed(HeadMeta(name=name), raw(document))

@@ -2,7 +2,7 @@
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from flotilla_common.api.documents import merge
 from flotilla_common.api.resources import Resource
 from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
+from flotilla_common.kube.watch import bookmark
 from tests.testkit.documents import Json
 
 
@@ -114,22 +115,36 @@ class FakeApi:
         label_selector: str = "",
         **_: Any,
     ) -> Page:
+        found = self._listed(resource, namespace, label_selector)
+        start = int(token or 0)
+        end = start + min(limit, self.page_size) if limit else len(found)
+        return Page([*found[start:end]], str(self.version), str(end) if end < len(found) else "")
+
+    def _listed(self, resource: Resource, namespace: str, label_selector: str = "") -> Sequence[msgspec.Raw]:
         self.lists.append(resource.plural)
         self.selectors.append(label_selector)
         self.asked.append(("list", resource.plural, namespace))
         if error := self.fail_lists or self.errors.get(resource.plural):
             raise error
         wanted = [pair.partition("=")[::2] for pair in label_selector.split(",") if pair]
-        found = [
+        return [
             msgspec.Raw(msgspec.json.encode(document))
             for (plural, where, _name), document in self.objects.items()
             if plural == resource.plural
             and namespace in ("", where)
             and all(document["metadata"].get("labels", {}).get(key) == value for key, value in wanted)
         ]
-        start = int(token or 0)
-        end = start + min(limit, self.page_size) if limit else len(found)
-        return Page(found[start:end], str(self.version), str(end) if end < len(found) else "")
+
+    async def stream(
+        self, resource: Resource, *, namespace: str = "", field_selector: str = "", timeout: float = 0
+    ) -> AsyncGenerator[WatchEvent]:
+        name = field_selector.removeprefix("metadata.name=")
+        for raw in self._listed(resource, namespace):
+            if name in ("", msgspec.json.decode(raw)["metadata"].get("name")):
+                yield WatchEvent("ADDED", raw)
+        yield WatchEvent("BOOKMARK", bookmark(str(self.version), ends_list=True))
+        async for event in self.watch(resource, str(self.version)):
+            yield event
 
     async def watch(self, resource: Resource, version: str, **_: object) -> AsyncIterator[WatchEvent]:
         while True:

@@ -22,7 +22,7 @@ from flotilla_common.api.resources import POD, REPLICA_SET, REVISION, Resource
 from flotilla_common.bus.interface import Message
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, Unreachable, pages
-from flotilla_common.kube.reflector import HeadMeta, Reflector, Sink
+from flotilla_common.kube.reflector import HeadMeta, Reflector, Sink, Way
 from flotilla_common.workload.causes import PodContext
 
 LOOK_SECONDS = 5.0
@@ -213,12 +213,15 @@ class _ObjectSink:
         self._resource = resource
         self._exists = False
 
-    async def listing(self) -> None:
+    async def listing(self, way: Way) -> None:
         self._exists = False
 
     async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
         self._exists = True
         self._view.set_object(head.uid, item)
+
+    async def unlisted(self, head: HeadMeta, item: msgspec.Raw) -> None:
+        self._exists = False
 
     async def complete(self, version: str) -> None:
         if not self._exists:
@@ -244,12 +247,15 @@ class _DependentSink:
         self._resource = resource
         self._names: set[str] = set()
 
-    async def listing(self) -> None:
+    async def listing(self, way: Way) -> None:
         self._names.clear()
 
     async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
         self._names.add(head.name)
         self._view.take(self._resource, item)
+
+    async def unlisted(self, head: HeadMeta, item: msgspec.Raw) -> None:
+        self._names.discard(head.name)
 
     async def complete(self, version: str) -> None:
         self._view.keep_only(self._resource, self._names)

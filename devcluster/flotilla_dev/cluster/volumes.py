@@ -21,7 +21,7 @@ from flotilla_common.api.resources import CLAIM, Resource
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.control.plan import Json, PatchType
 from flotilla_common.kube.interface import Api
-from flotilla_common.kube.reflector import HeadMeta, Reflector
+from flotilla_common.kube.reflector import HeadMeta, Reflector, Way
 from flotilla_dev.cluster.access import admin, ensure
 
 PROVISIONER = "flotilla.dev/directory"
@@ -45,11 +45,14 @@ class _VolumeSink:
         self._reconcile = reconcile
         self._trouble = ""
 
-    async def listing(self) -> None:
+    async def listing(self, way: Way) -> None:
         """Keep nothing between two lists."""
 
     async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
         await self._reconcile(msgspec.json.decode(item, type=Json))
+
+    async def unlisted(self, head: HeadMeta, item: msgspec.Raw) -> None:
+        """Do nothing for objects that are gone."""
 
     async def complete(self, version: str) -> None:
         """Keep nothing of objects that are gone."""

@@ -5,7 +5,9 @@ from prometheus_client import Counter, Gauge
 EVENTS = Counter("flotilla_watcher_events_total", "Messages published by resource and operation.", ["resource", "op"])
 BYTES = Counter("flotilla_watcher_bytes_total", "Bytes published by resource.", ["resource"])
 OVERSIZE = Counter("flotilla_watcher_oversize_total", "Objects too large for the bus by resource.", ["resource"])
-LISTS = Counter("flotilla_watcher_relists_total", "LISTs begun by resource; the first one counts.", ["resource"])
+LISTS = Counter(
+    "flotilla_watcher_relists_total", "LISTs begun by resource and way; the first counts.", ["resource", "way"]
+)
 TOMBSTONES = Counter(
     "flotilla_watcher_missed_deletes_total", "Deletes found by comparing a LIST, not by the watch.", ["resource"]
 )

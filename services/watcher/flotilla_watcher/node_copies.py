@@ -125,6 +125,14 @@ class NodeCopies:
             self._listed.add((head.namespace, head.name))
             await self._take(subjects.ADDED, head, body, always=True)
 
+    async def unlisted(self, head: HeadMeta) -> None:
+        """Take an object out of the LIST: it was deleted meanwhile."""
+        async with self._lock:
+            key = head.namespace, head.name
+            self._listed.discard(key)
+            self._index.put(key, "")
+            await self._publish_tombstone(key)
+
     async def changed(self, op: str, head: HeadMeta, body: bytes) -> None:
         """Apply that an object was added, modified or deleted."""
         async with self._lock:

@@ -19,7 +19,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.affiliation import affiliation_of, outline
 from flotilla_common.clock import Clock, Entropy
-from flotilla_common.kube.reflector import HeadMeta
+from flotilla_common.kube.reflector import HeadMeta, Way
 from flotilla_common.mirror.table import VersionsWentBack, version_number
 from flotilla_common.tracing.context import Span, Tracer, change
 from flotilla_watcher import metrics
@@ -107,6 +107,7 @@ class Publisher:
         self._epoch = ""
         self._version = ""
         self._count = 0
+        self._way: Way = "pages"
         self._trouble = "listing"
         self._proof = clock.monotonic()
         self._log = structlog.get_logger(resource=resource.id)
@@ -116,11 +117,12 @@ class Publisher:
         }
         self._bytes = metrics.BYTES.labels(resource.id)
 
-    async def listing(self) -> None:
+    async def listing(self, way: Way) -> None:
         """Begin an epoch."""
         # The first marker fences off every earlier writer. It contains how far the stream goes, for a successor if we
         # do not complete the LIST.
-        metrics.LISTS.labels(self._resource.id).inc()
+        metrics.LISTS.labels(self._resource.id, way).inc()
+        self._way = way
         self._epoch, self._version = subjects.epoch(self._lineage, self._entropy.token()), ""
         self._listed.clear()
         await self._writer.begin(self._epoch, self._marker(subjects.LISTING, str(self._reached)))
@@ -134,6 +136,14 @@ class Publisher:
         if self._nodes is not None:
             await self._nodes.listed(head, body)
 
+    async def unlisted(self, head: HeadMeta, item: msgspec.Raw) -> None:
+        subject = self._subject(head, item, gone=True)
+        self._listed.discard(subject)
+        self._leftover_subjects.discard(subject)
+        await self._publish(subject, subjects.DELETED, head, item)
+        if self._nodes is not None:
+            await self._nodes.unlisted(head)
+
     async def complete(self, version: str) -> None:
         """Delete what the LIST lacks, then mark the epoch complete. Raises VersionsWentBack."""
         if 0 < version_number(version) < self._reached:
@@ -144,7 +154,9 @@ class Publisher:
         metrics.TOMBSTONES.labels(self._resource.id).inc(deleted)
         self._leftover_subjects.clear()
         self._count = len(self._listed)
-        self._log.info("listed", objects=self._count, deleted=deleted, epoch=self._epoch, version=version)
+        self._log.info(
+            "listed", objects=self._count, way=self._way, deleted=deleted, epoch=self._epoch, version=version
+        )
         await self.progress(version)
         if self._nodes is not None:
             await self._nodes.complete(version)
@@ -213,6 +225,7 @@ class Publisher:
         former, self._subjects[key] = self._subjects.get(key, subject), subject
         if former != subject:
             self._known.pop(former, None)
+            self._listed.discard(former)
             await self._publish_move(former, subject)
 
     async def _publish_move(self, former: str, subject: str) -> None:

@@ -10,7 +10,7 @@ from flotilla_common.api.meta import metadata_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, pages
-from flotilla_common.kube.reflector import HeadMeta, Reflector
+from flotilla_common.kube.reflector import HeadMeta, Reflector, Way
 from flotilla_common.mirror.table import version_number
 
 T = TypeVar("T")
@@ -80,12 +80,15 @@ class Cache(Generic[T]):
         if self._held.pop((namespace, name), None) is not None:
             self._notify()
 
-    async def listing(self) -> None:
+    async def listing(self, way: Way) -> None:
         self._listed = {}
 
     async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
         key, found = self._decoded(item)
         self._listed[key] = found
+
+    async def unlisted(self, head: HeadMeta, item: msgspec.Raw) -> None:
+        self._listed.pop((head.namespace, head.name), None)
 
     async def complete(self, version: str) -> None:
         self._held, self.known, self._seen = self._listed, True, version_number(version)

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -14,7 +14,7 @@ from flotilla_common.kube.watch import bookmark
 from tests.simulation.apiserver import errors
 from tests.simulation.apiserver.paths import parse
 from tests.simulation.apiserver.server import VERSION, ApiServer
-from tests.simulation.apiserver.wire import PlainWire, Request, Wire
+from tests.simulation.apiserver.wire import Delivery, PlainWire, Request, Wire
 from tests.simulation.apiserver.write_handler import Reply
 from tests.simulation.history import Call
 
@@ -62,15 +62,26 @@ class SimulatedApi:
         field_selector: str = "",
         timeout: float = 300,
     ) -> AsyncIterator[WatchEvent]:
-        field, _, name = field_selector.partition("=")
-        if field not in ("", "metadata.name"):
-            raise NotImplementedError("watches of objects that are chosen by other fields are not simulated")
+        name = _name_in(field_selector)
         request = self._request("watch", resource, namespace)
         accepted = await self._carry(
             request, lambda: self._server.watch(resource, resource_version, namespace, name, timeout)
         )
+        yield WatchEvent("BOOKMARK", bookmark(resource_version))
+        async for event in self._delivered(request, accepted):
+            yield event
+
+    async def stream(
+        self, resource: Resource, *, namespace: str = "", field_selector: str = "", timeout: float = 300
+    ) -> AsyncGenerator[WatchEvent]:
+        name = _name_in(field_selector)
+        request = self._request("watch", resource, namespace)
+        accepted = await self._carry(request, lambda: self._server.stream(resource, namespace, name, timeout))
+        async for event in self._delivered(request, accepted):
+            yield event
+
+    async def _delivered(self, request: Request, accepted: AsyncGenerator[Delivery]) -> AsyncIterator[WatchEvent]:
         async with contextlib.aclosing(accepted) as deliveries:
-            yield WatchEvent("BOOKMARK", bookmark(resource_version))
             async for delivery in deliveries:
                 if await self.wire.deliver(request, delivery):
                     yield delivery.event
@@ -197,6 +208,14 @@ class SimulatedApi:
                     revision=committed(),
                 )
             )
+
+
+def _name_in(field_selector: str) -> str:
+    """Return the name that a field selector demands; empty without one."""
+    field, _, name = field_selector.partition("=")
+    if field not in ("", "metadata.name"):
+        raise NotImplementedError("watches of objects that are chosen by other fields are not simulated")
+    return name
 
 
 def _metadata(item: msgspec.Raw) -> msgspec.Raw:

@@ -66,6 +66,12 @@ def invalid(kind: str, group: str, name: str, faults: Sequence[FieldFault]) -> A
     return refusal(422, "Invalid", f'{qualified} "{name}" is invalid: {told}', details)
 
 
+def no_streams() -> ApiError:
+    """Without the feature gate WatchList."""
+    why = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
+    return invalid("ListOptions", "meta.k8s.io", "", [forbidden_value("sendInitialEvents", why)])
+
+
 def forbidden(where: str, name: str, why: str, causes: Sequence[Json] = ()) -> ApiError:
     details = _details(where, name) | ({"causes": list(causes)} if causes else {})
     return refusal(403, "Forbidden", f'{where} "{name}" is forbidden: {why}', details)

@@ -1,4 +1,4 @@
-"""GET, LIST in pages, and WATCH."""
+"""GET, LIST in pages or streamed, and WATCH."""
 
 import asyncio
 import contextlib
@@ -100,8 +100,21 @@ class ReadHandler:
         """
         return self._follow(self._store.table(kind.resource).log, (namespace, name), revision, timeout)
 
+    async def stream(self, kind: Kind, namespace: str, name: str, timeout: float) -> AsyncGenerator[Delivery]:
+        """Yield the present objects, what has changed meanwhile, the bookmark that ends the list, then all events.
+
+        A watcher that is so slow that its next event is compacted finds that the list ends without its bookmark.
+        """
+        log, began, revision = self._store.table(kind.resource).log, self._clock.monotonic(), self._store.revision
+        for stored in [stored for _, stored in self._store.table(kind.resource).in_order(namespace)]:
+            if name in ("", stored.document["metadata"]["name"]):
+                event = WatchEvent("ADDED", msgspec.Raw(stored.raw))
+                yield Delivery(event=event, revision=revision, at=began)
+        async for delivery in self._follow(log, (namespace, name), revision, timeout, list_ends=True):
+            yield delivery
+
     async def _follow(
-        self, log: EventLog, wanted: ObjectKey, revision: int, timeout: float
+        self, log: EventLog, wanted: ObjectKey, revision: int, timeout: float, *, list_ends: bool = False
     ) -> AsyncGenerator[Delivery]:
         if revision < log.floor:
             raise errors.expired(f"too old resource version: {revision} ({log.floor})")
@@ -119,6 +132,10 @@ class ReadHandler:
             if events:
                 continue
             now = self._clock.monotonic()
+            if list_ends:
+                list_ends = False
+                yield self._bookmark(now, ends_list=True)
+                continue
             if now >= next_bookmark:
                 next_bookmark = _next_bookmark(now, ends)
                 yield self._bookmark(now)
@@ -127,9 +144,10 @@ class ReadHandler:
                 return
             await _changed_within(log.changed, min(next_bookmark, ends) - now)
 
-    def _bookmark(self, now: float) -> Delivery:
+    def _bookmark(self, now: float, *, ends_list: bool = False) -> Delivery:
         revision = self._store.revision
-        return Delivery(event=WatchEvent("BOOKMARK", bookmark(str(revision))), revision=revision, at=now)
+        event = WatchEvent("BOOKMARK", bookmark(str(revision), ends_list=ends_list))
+        return Delivery(event=event, revision=revision, at=now)
 
 
 def _next_bookmark(now: float, ends: float) -> float:

@@ -40,6 +40,8 @@ class ApiServer:
         self.clock = clock
         self.history = history
         self.store = Store(clock, history)
+        self.streams_lists = True
+        """Whether a watch may begin with a list, as with the feature gate WatchList."""
         self._reader = ReadHandler(self.store, clock)
         self._writer = WriteHandler(self.store, clock, admission)
         self._kinds = {(kind.resource.group, kind.resource.plural): kind for kind in builtin()}
@@ -124,6 +126,13 @@ class ApiServer:
         kind = self.kind(resource)
         revision = await self._reader.reached(resource_version or str(self.store.revision))
         return self._reader.watch(kind, namespace, name, revision, timeout)
+
+    async def stream(self, resource: Resource, namespace: str, name: str, timeout: float) -> AsyncGenerator[Delivery]:
+        """Accept a watch that begins with a list. Raises ApiError 404, 422."""
+        kind = self.kind(resource)
+        if not self.streams_lists:
+            raise errors.no_streams()
+        return self._reader.stream(kind, namespace, name, timeout)
 
     async def create(
         self, writer: str, resource: Resource, namespace: str, body: bytes, dry_run: bool = False

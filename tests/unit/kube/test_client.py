@@ -15,6 +15,7 @@ from flotilla_common.kube import client
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import ApiConfig
 from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_common.kube.watch import ends_list
 from tests.support.cluster import eventually
 
 
@@ -211,3 +212,29 @@ async def test_the_way_may_lead_through_a_proxy(server: tuple[Apiserver, str]) -
     assert await client.get(POD, "ns", "a") == b"{}"
     assert server[0].requests[0][3]["Host"] == "kube.invalid"
     await client.close()
+
+
+async def test_a_streaming_list(api: KubeClient, server: tuple[Apiserver, str]) -> None:
+    end = b'{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}\n'
+    server[0].answers = [web.Response(body=b'{"type":"ADDED","object":{"a":1}}\n' + end)]
+    events = [event async for event in api.stream(POD, namespace="ns", field_selector="metadata.name=a", timeout=9)]
+    assert [(event.type, ends_list(event)) for event in events] == [("ADDED", False), ("BOOKMARK", True)]
+    path, _, query = server[0].asked[1].partition("?")
+    assert path == "/api/v1/namespaces/ns/pods"
+    assert query.split("&") == [
+        "watch=1",
+        "allowWatchBookmarks=true",
+        "sendInitialEvents=true",
+        "resourceVersionMatch=NotOlderThan",
+        "fieldSelector=metadata.name%3Da",
+        "timeoutSeconds=9",
+    ]
+
+
+async def test_a_refused_and_a_broken_streaming_list(api: KubeClient, server: tuple[Apiserver, str]) -> None:
+    server[0].answers = [status(422, "Invalid", "forbidden"), web.Response(body=b'{"type":"ADDED","obj')]
+    with pytest.raises(ApiError) as refused:
+        await anext(api.stream(POD))
+    assert refused.value.code == 422
+    with pytest.raises(Unreachable, match="within an event"):
+        await anext(api.stream(POD))

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from flotilla_common.kube.interface import ApiError, Unreachable, WatchEvent
-from flotilla_common.kube.watch import BREATH_SECONDS, Unhurried, watch_events
+from flotilla_common.kube.watch import BREATH_SECONDS, Unhurried, bookmark, ends_list, stream_events, watch_events
 from tests.unit.control.fakes import ManualClock
 
 
@@ -86,3 +86,34 @@ async def test_what_comes_after_a_pause_is_read_at_once() -> None:
     before = clock.elapsed
     await chunks.readany()
     assert clock.elapsed == before
+
+
+def bookmark_line(version: str, *, ends_list: bool = False) -> bytes:
+    return line("BOOKMARK", **msgspec.json.decode(bookmark(version, ends_list=ends_list)))
+
+
+async def test_the_list_of_a_stream_is_read_as_fast_as_it_comes() -> None:
+    clock = ManualClock()
+    data = line("ADDED", a=1) * 500 + bookmark_line("7", ends_list=True) + line("MODIFIED", b=1) * 100
+    chunks = Unhurried(Body(data, 1000), clock)
+    began, ended = clock.elapsed, 0.0
+    async for event in stream_events(chunks):
+        if ends_list(event):
+            ended = clock.elapsed
+    assert ended == began
+    assert clock.elapsed > ended + BREATH_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("event", "ends"),
+    [
+        (WatchEvent("BOOKMARK", bookmark("7", ends_list=True)), True),
+        (WatchEvent("BOOKMARK", bookmark("7")), False),
+        (WatchEvent("BOOKMARK", msgspec.Raw(b'{"metadata":{"annotations":{"other":"true"}}}')), False),
+        (WatchEvent("BOOKMARK", msgspec.Raw(b'{"metadata":{"annotations":null}}')), False),
+        (WatchEvent("ADDED", bookmark("7", ends_list=True)), False),
+    ],
+    ids=["end", "plain", "other annotation", "null", "an object's annotation"],
+)
+def test_the_end_of_a_list(event: WatchEvent, ends: bool) -> None:
+    assert ends_list(event) is ends

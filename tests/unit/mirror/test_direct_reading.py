@@ -18,6 +18,7 @@ from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.table import Table
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
+from tests.support.no_streams import NoStreams
 from tests.unit.mirror.test_mirror import Thing, body
 
 
@@ -43,7 +44,7 @@ class Sourced:
         self.synced += 1
 
     async def list(self, version: int, *objects: tuple[str, int]) -> None:
-        await self.source.listing()
+        await self.source.listing("pages")
         for name, at in objects:
             await self.source.listed(head(name, at), raw(name, at))
         await self.source.complete(str(version))
@@ -66,7 +67,7 @@ async def test_a_list_is_complete_once_and_says_what_is_gone() -> None:
 
 async def test_a_list_that_began_anew_forgets_what_the_first_one_had() -> None:
     made = Sourced()
-    await made.source.listing()
+    await made.source.listing("pages")
     await made.source.listed(head("a", 1), raw("a", 1))
     await made.list(10, ("b", 2))
     assert made.held == {"b": "2"}
@@ -75,7 +76,7 @@ async def test_a_list_that_began_anew_forgets_what_the_first_one_had() -> None:
 async def test_a_list_without_a_version_takes_nothing_away() -> None:
     made = Sourced()
     await made.list(10, ("a", 1))
-    await made.source.listing()
+    await made.source.listing("pages")
     await made.source.complete("")
     assert made.held == {"a": "1"}
 
@@ -85,7 +86,7 @@ async def test_what_cannot_be_read_is_gone_when_the_next_list_lacks_it() -> None
     made.decoder.take(raw("odd", 5, size="wrong"))
     await made.list(4)
     assert made.decoder.undecodable.keys() == {"u-odd"}
-    await made.source.listing()
+    await made.source.listing("pages")
     await made.source.listed(head("odd", 5), raw("odd", 5, size="wrong"))
     await made.source.complete("9")
     assert made.decoder.undecodable.keys() == {"u-odd"}
@@ -256,7 +257,7 @@ def test_a_table_has_the_indexes_that_were_asked_for() -> None:
 async def test_a_watch_that_ended_begins_again_and_counts_as_broken_until_it_works() -> None:
     """Also of a private table, which the bus never feeds: secrets."""
 
-    class BreakingApi(PagedApi):
+    class BreakingApi(NoStreams, PagedApi):
         broken = True
 
         async def list(self, resource: Any, namespace: str = "", **options: Any) -> Page:

@@ -16,6 +16,7 @@ from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.table import Table, VersionsWentBack
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
+from tests.support.no_streams import NoStreams
 
 SPEC = subjects.kube_stream(POD)
 
@@ -30,7 +31,7 @@ def body(name: str, version: int, uid: str = "", size: object = 0, namespace: st
     return msgspec.json.encode({"metadata": meta, "size": size})
 
 
-class FakeApi:
+class FakeApi(NoStreams):
     """Holds objects by name; lists are consistent at `version`."""
 
     def __init__(self) -> None:

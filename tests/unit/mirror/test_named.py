@@ -15,11 +15,12 @@ from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.table import Table
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
+from tests.support.no_streams import NoStreams
 from tests.unit.mirror.test_direct_reading import raw
 from tests.unit.mirror.test_mirror import Thing, body
 
 
-class FakeApi:
+class FakeApi(NoStreams):
     """Every name has its LIST and its watch."""
 
     def __init__(self) -> None:

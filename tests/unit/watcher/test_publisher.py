@@ -70,7 +70,7 @@ class Publishing:
     async def relist(self, *documents: Json, version: int = 10) -> list[Put]:
         """Publish a LIST and return its messages."""
         self.written.puts.clear()
-        await self.publisher.listing()
+        await self.publisher.listing("pages")
         for document in documents:
             raw = encode(document)
             await self.publisher.listed(decode_head(raw).metadata, msgspec.Raw(raw))
@@ -213,3 +213,44 @@ async def test_markers_say_the_layout_of_the_subjects() -> None:
     ]
     old = msgspec.json.decode(b'{"epoch": "0.x", "state": "synced"}', type=subjects.Marker)
     assert old.layout < subjects.LAYOUT
+
+
+async def stream(publishing: Publishing, *changes: tuple[str, Json]) -> list[Put]:
+    """Publish a list in which these objects come in turn, and return its messages."""
+    publishing.written.puts.clear()
+    await publishing.publisher.listing("streamed")
+    for kind, document in changes:
+        raw = encode(document)
+        take = publishing.publisher.unlisted if kind == "DELETED" else publishing.publisher.listed
+        await take(decode_head(raw).metadata, msgspec.Raw(raw))
+    assert [marker.state for marker in publishing.written.markers] == ["listing"], "nothing is complete yet"
+    await publishing.publisher.complete("10")
+    return publishing.written.puts
+
+
+async def test_a_pod_that_is_deleted_within_the_list_is_not_part_of_it() -> None:
+    publishing = Publishing(subject_of(WEB))
+    puts = await stream(publishing, ("ADDED", WEB), ("ADDED", pod("b", 2)), ("DELETED", pod("a", 7, "web")))
+    assert seen(puts) == [("ADDED", subject_of(WEB)), ("ADDED", subject_of(pod("b", 2))), ("DELETED", subject_of(WEB))]
+    assert (publishing.written.markers[-1].count, publishing.written.markers[-1].rv) == (1, "10")
+
+
+async def test_a_pod_that_moves_within_the_list_counts_once() -> None:
+    publishing = Publishing()
+    puts = await stream(publishing, ("ADDED", WEB), ("MODIFIED", API))
+    assert seen(puts) == [("ADDED", subject_of(WEB)), ("ADDED", subject_of(API)), ("MOVED", subject_of(WEB))]
+    assert publishing.written.markers[-1].count == 1
+
+
+async def test_the_marker_waits_for_the_end_of_the_list() -> None:
+    """An object that is taken out of the list says nothing about the others."""
+    publishing = Publishing()
+    await publishing.relist(WEB)
+    publishing.publisher.state("")
+    publishing.written.markers.clear()
+    await publishing.publisher.listing("streamed")
+    raw = encode(pod("a", 7, "web"))
+    await publishing.publisher.listed(decode_head(raw).metadata, msgspec.Raw(raw))
+    await publishing.publisher.unlisted(decode_head(raw).metadata, msgspec.Raw(raw))
+    await publishing.publisher.beat()
+    assert [marker.state for marker in publishing.written.markers] == ["listing"]

@@ -32,7 +32,7 @@ class World:
 
     async def know(self, *namespaces: str) -> None:
         """List a PersistentPodState in each of the namespaces."""
-        await self.states.namespaces.listing()
+        await self.states.namespaces.listing("pages")
         for namespace in namespaces:
             metadata = {"namespace": namespace, "name": "p", "uid": namespace, "resourceVersion": "1"}
             item = msgspec.Raw(msgspec.json.encode({"metadata": metadata}))

@@ -199,7 +199,7 @@ async def test_other_kinds_are_asked_about_only_where_there_is_one() -> None:
     world = World()
     world.state(api=GAMES, kind="GameSet")
     world.configure(WHITE_LIST)
-    await world.states.namespaces.listing()
+    await world.states.namespaces.listing("pages")
     await world.states.namespaces.complete("1")
     game = pod(api=GAMES, kind="GameSet")
     assert await world.admit(game) == game

@@ -7,7 +7,8 @@ apiserver refused (ApiError), or the outcome is unknown (Unreachable).
 
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
+from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -23,7 +24,7 @@ from flotilla_common.clock import SystemClock
 from flotilla_common.kube.config import ApiConfig
 from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.kube.interface import ApiError, Page, Unreachable, WatchEvent, delete_options
-from flotilla_common.kube.watch import Status, Unhurried, bookmark, watch_events
+from flotilla_common.kube.watch import Status, Unhurried, bookmark, stream_events, watch_events
 from flotilla_common.tracing.context import current
 
 CONNECTIONS = 128
@@ -133,11 +134,33 @@ class KubeClient:
             "fieldSelector": field_selector,
             "timeoutSeconds": str(int(timeout)),
         }
+        async with self._events(resource, namespace, params) as chunks:
+            yield WatchEvent("BOOKMARK", bookmark(resource_version))
+            async for event in watch_events(chunks):
+                yield event
+
+    async def stream(
+        self, resource: Resource, *, namespace: str = "", field_selector: str = "", timeout: float = 300
+    ) -> AsyncGenerator[WatchEvent]:
+        """Stream as `Api.stream` does. Raises Unreachable as `watch` does."""
+        params = {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "sendInitialEvents": "true",
+            "resourceVersionMatch": "NotOlderThan",
+            "fieldSelector": field_selector,
+            "timeoutSeconds": str(int(timeout)),
+        }
+        async with self._events(resource, namespace, params) as chunks:
+            async for event in stream_events(chunks):
+                yield event
+
+    @asynccontextmanager
+    async def _events(self, resource: Resource, namespace: str, params: Mapping[str, str]) -> AsyncGenerator[Unhurried]:
+        """Open a watch for the time of the block, and turn the errors of its connection into Unreachable."""
         response = await self._open("GET", resource.path(namespace), params=params, watching=True)
         try:
-            yield WatchEvent("BOOKMARK", bookmark(resource_version))
-            async for event in watch_events(Unhurried(response.content, SystemClock())):
-                yield event
+            yield Unhurried(response.content, SystemClock())
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"watch of {resource.plural}: {_text_of(error)}") from error
         finally:

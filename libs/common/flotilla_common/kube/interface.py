@@ -3,7 +3,7 @@
 `kube.client` is the real one (aiohttp); the simulator brings its own.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Protocol
 
 import msgspec
@@ -19,6 +19,10 @@ PAGE_SIZE = 500
 
 ORPHANING = frozenset({JOB})
 """Kinds whose dependents are orphaned by default, as before there was a garbage collector."""
+
+
+UNSUPPORTED = frozenset({400, 422})
+"""Codes with which an apiserver refuses a streaming list that it does not support."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -72,6 +76,18 @@ class Api(Protocol):
 
         The first is a bookmark of that version, once the server has accepted, which distinguishes a quiet watch from
         none. Raises ApiError with code 410 when the history from that version on is gone.
+        """
+        ...
+
+    def stream(
+        self, resource: Resource, *, namespace: str = "", field_selector: str = "", timeout: float = 300
+    ) -> AsyncGenerator[WatchEvent]:
+        """Yield all objects as ADDED events, then a bookmark (`kube.watch.ends_list`), then what `watch` does.
+
+        This is a LIST and a watch in one request, consistent as a quorum read at its start. Objects that change
+        meanwhile may have a MODIFIED or DELETED event before the bookmark; together the events up to it are the state
+        at its version. Raises ApiError with a code of UNSUPPORTED where the apiserver has no streaming lists. One that
+        ignores the request sends a bookmark of another kind, or none.
         """
         ...
 

@@ -2,7 +2,8 @@
 
 The response to a watch is one JSON document per line, of any size, in chunks with arbitrary boundaries. A busy watch is
 read at most twenty times a second: the events of one read are published, stored, delivered and handled together, with
-one wake-up of every process on the way instead of one per event.
+one wake-up of every process on the way instead of one per event. The list with which a watch may begin is read as fast
+as it comes.
 """
 
 from collections.abc import AsyncIterator
@@ -19,7 +20,21 @@ BREATH_SECONDS = 0.05
 The delay is small: a kubelet takes twenty times as long to start a container.
 """
 
+LIST_END = "k8s.io/initial-events-end"
+"""The annotation of the bookmark that ends the list with which a watch begins."""
+
 _decode_event = msgspec.json.Decoder(WatchEvent).decode
+
+
+class _BookmarkMeta(msgspec.Struct, frozen=True):
+    annotations: dict[str, str] | None = None
+
+
+class _Bookmark(msgspec.Struct, frozen=True):
+    metadata: _BookmarkMeta = _BookmarkMeta()
+
+
+_decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -37,16 +52,17 @@ class Chunks(Protocol):
 
 
 class Unhurried:
-    """Chunks of a busy body, read at intervals of BREATH_SECONDS."""
+    """Chunks of a busy body, read at intervals of BREATH_SECONDS, except while `hurried`."""
 
     def __init__(self, chunks: Chunks, clock: Clock) -> None:
+        self.hurried = False
         self._chunks = chunks
         self._clock = clock
         self._due = clock.monotonic()
 
     async def readany(self) -> bytes:
         early = self._due - self._clock.monotonic()
-        if early > 0:
+        if early > 0 and not self.hurried:
             await self._clock.sleep(early)
         chunk = await self._chunks.readany()
         self._due = self._clock.monotonic() + BREATH_SECONDS
@@ -81,6 +97,23 @@ async def watch_events(chunks: Chunks) -> AsyncIterator[WatchEvent]:
         yield event
 
 
-def bookmark(version: str) -> msgspec.Raw:
-    """Return the object of the bookmark with which a watch begins."""
-    return msgspec.Raw(msgspec.json.encode({"metadata": {"resourceVersion": version}}))
+async def stream_events(chunks: Unhurried) -> AsyncIterator[WatchEvent]:
+    """Yield the same of a watch that begins with a list, which is read without pauses."""
+    chunks.hurried = True
+    async for event in watch_events(chunks):
+        chunks.hurried = chunks.hurried and not ends_list(event)
+        yield event
+
+
+def ends_list(event: WatchEvent) -> bool:
+    """Report whether the event is the bookmark that ends the list with which a watch begins."""
+    if event.type != "BOOKMARK":
+        return False
+    annotations = _decode_bookmark(event.object).metadata.annotations
+    return annotations is not None and annotations.get(LIST_END) == "true"
+
+
+def bookmark(version: str, *, ends_list: bool = False) -> msgspec.Raw:
+    """Return the object of a bookmark, such as the one with which a watch begins."""
+    annotations = {"annotations": {LIST_END: "true"}} if ends_list else {}
+    return msgspec.Raw(msgspec.json.encode({"metadata": {"resourceVersion": version} | annotations}))

@@ -11,7 +11,7 @@ from flotilla_common.api.meta import Object
 from flotilla_common.bus import subjects
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
-from flotilla_common.kube.reflector import HeadMeta, Reflector
+from flotilla_common.kube.reflector import HeadMeta, Reflector, Way
 from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.table import version_number
 
@@ -65,13 +65,16 @@ class DirectSource:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def listing(self) -> None:
+    async def listing(self, way: Way) -> None:
         self._listed.clear()
         self._as_of = self._decoder.table.inferred
 
     async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
         self._listed.add(head.uid)
         self._take(head, item, self._as_of)
+
+    async def unlisted(self, head: HeadMeta, item: msgspec.Raw) -> None:
+        self._decoder.drop(head)
 
     async def complete(self, version: str) -> None:
         """Remove the objects that the LIST lacks, unless they are newer."""

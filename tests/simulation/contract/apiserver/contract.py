@@ -6,6 +6,7 @@ from tests.simulation.contract.apiserver.ownership import OwnershipContract
 from tests.simulation.contract.apiserver.patches import CustomPatchContract, PodPatchContract
 from tests.simulation.contract.apiserver.quota import QuotaContract
 from tests.simulation.contract.apiserver.reads import ListContract, WatchContract
+from tests.simulation.contract.apiserver.streams import StreamContract
 from tests.simulation.contract.apiserver.writes import CreateContract, UpdateContract
 
 
@@ -17,6 +18,7 @@ class ApiServerContract(
     DeleteContract,
     ListContract,
     WatchContract,
+    StreamContract,
     HistoryContract,
     OwnershipContract,
     QuotaContract,

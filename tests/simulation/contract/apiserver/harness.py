@@ -13,6 +13,7 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import CONFIG_MAP, JOB, POD, Resource
 from flotilla_common.control.plan import Json
 from flotilla_common.kube.interface import Api, ApiError, WatchEvent
+from flotilla_common.kube.watch import ends_list
 from tests.testkit.documents import typed
 
 MERGE = "application/merge-patch+json"
@@ -97,16 +98,31 @@ class Harness:
     async def watching(self, resource: Resource, since: str = "", name: str = "") -> "AsyncGenerator[Watched]":
         """Watch the namespace, or one name in all namespaces, inside the block, from now or from a version on."""
         since = since or await self.version()
-        watched = Watched()
-        fields, namespace = (f"metadata.name={name}", "") if name else ("", self.namespace)
-        task = asyncio.create_task(
-            watched.follow(self.api.watch(resource, since, namespace=namespace, field_selector=fields))
-        )
-        try:
+        fields, namespace = self._selection(name)
+        async with _following(self.api.watch(resource, since, namespace=namespace, field_selector=fields)) as watched:
             yield watched
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+
+    @asynccontextmanager
+    async def streaming(self, resource: Resource, name: str = "") -> "AsyncGenerator[Watched]":
+        """List and watch the namespace, or one name in all namespaces, in one request inside the block."""
+        fields, namespace = self._selection(name)
+        async with _following(self.api.stream(resource, namespace=namespace, field_selector=fields)) as watched:
+            yield watched
+
+    def _selection(self, name: str) -> tuple[str, str]:
+        """Return field selector and namespace of a watch."""
+        return (f"metadata.name={name}", "") if name else ("", self.namespace)
+
+
+@asynccontextmanager
+async def _following(watch: AsyncIterator[WatchEvent]) -> "AsyncGenerator[Watched]":
+    watched = Watched()
+    task = asyncio.create_task(watched.follow(watch))
+    try:
+        yield watched
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 class Watched:
@@ -115,12 +131,19 @@ class Watched:
     def __init__(self) -> None:
         self.events: list[tuple[str, Json]] = []
         self.bookmarks: list[str] = []
+        self.list_end = ""
+        """The version of the bookmark that ends the list of a stream."""
+        self.listed: list[tuple[str, Json]] = []
+        """The events before that."""
 
     async def follow(self, watch: AsyncIterator[WatchEvent]) -> None:
         """Take what comes."""
         async for event in watch:
             document = decode(event.object)
-            if event.type == "BOOKMARK":
+            if ends_list(event):
+                self.list_end = document["metadata"]["resourceVersion"]
+                self.listed, self.events = self.events, []
+            elif event.type == "BOOKMARK":
                 self.bookmarks.append(document["metadata"]["resourceVersion"])
             else:
                 self.events.append((event.type, document))
@@ -129,6 +152,16 @@ class Watched:
     def told(self) -> list[tuple[str, str]]:
         """Return types and names of the events, in order."""
         return [(kind, document["metadata"]["name"]) for kind, document in self.events]
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names in the list of a stream that nothing has changed meanwhile."""
+        assert {kind for kind, _ in self.listed} <= {"ADDED"}
+        return sorted(document["metadata"]["name"] for _, document in self.listed)
+
+    async def until_listed(self) -> None:
+        """Wait for the end of the list of a stream."""
+        await eventually(lambda: _done(bool(self.list_end)))
 
     async def until(self, number: int) -> None:
         """Wait for this number of events."""
