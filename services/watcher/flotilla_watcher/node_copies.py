@@ -8,6 +8,7 @@ does (one fenced writer, epochs, tombstones), and a successor reads from its mar
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
+from sys import intern
 
 import msgspec
 import structlog
@@ -20,10 +21,8 @@ from flotilla_common.clock import Clock
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_watcher import metrics
 from flotilla_watcher.encoder import Encoder
+from flotilla_watcher.published_objects import Key
 from flotilla_watcher.writer import StreamWriter
-
-Key = tuple[str, str]
-"""Namespace and name."""
 
 Stored = Callable[[Sequence[Key]], Awaitable[list[Message]]]
 """Returns the newest messages on kube.v1 of these objects, after all earlier publications. Raises BusError."""
@@ -48,7 +47,7 @@ class NodeIndex:
                 del self._keys[before]
             del self._node[key]
         if node:
-            self._node[key] = node
+            node = self._node[key] = intern(node)
             self._keys.setdefault(node, set()).add(key)
 
     def of(self, node: str) -> frozenset[Key]:
@@ -122,7 +121,7 @@ class NodeCopies:
     async def listed(self, head: HeadMeta, body: bytes) -> None:
         """Add one object of the LIST: its copy belongs to the new epoch, changed or not."""
         async with self._lock:
-            self._listed.add((head.namespace, head.name))
+            self._listed.add((intern(head.namespace), head.name))
             await self._take(subjects.ADDED, head, body, always=True)
 
     async def unlisted(self, head: HeadMeta) -> None:
@@ -199,7 +198,7 @@ class NodeCopies:
         await self._writer.check()
 
     async def _take(self, op: str, head: HeadMeta, body: bytes, *, always: bool) -> None:
-        key = head.namespace, head.name
+        key = intern(head.namespace), head.name
         node = "" if op == subjects.DELETED else self._node(head, body)
         self._index.put(key, node)
         copy = self._copy(head, body) if node in self._served else None

@@ -25,6 +25,7 @@ from flotilla_common.tracing.context import Span, Tracer, change
 from flotilla_watcher import metrics
 from flotilla_watcher.encoder import Encoder
 from flotilla_watcher.node_copies import NodeCopies
+from flotilla_watcher.published_objects import Entry, Key, PublishedObjects
 from flotilla_watcher.version_lineage import VersionLineage
 from flotilla_watcher.writer import StreamWriter
 
@@ -43,10 +44,10 @@ class ChangeSpans:
         self._clock = clock
         self._tracer = tracer if resource.custom else None
 
-    def published(self, before: HeadMeta | None, op: str, head: HeadMeta, began: datetime) -> None:
+    def published(self, before: Entry | None, op: str, head: HeadMeta, began: datetime) -> None:
         """Record that a version was published.
 
-        `before` is the last known head of the object: another generation makes this version the root of a trace.
+        `before` is what was published before: another generation makes this version the root of a trace.
         """
         if self._tracer is None or op == subjects.DELETED:
             return
@@ -100,10 +101,9 @@ class Publisher:
         self._reached = lineage.reached  # the highest version that was published
         self._marker_subject = subjects.kube_marker(resource)
         self._leftover_subjects = leftover_subjects - {self._marker_subject}  # left in the stream by an earlier watcher
-        self._known: dict[str, HeadMeta] = {}  # published by us, by subject
+        self._known = PublishedObjects(resource)
         self._affiliated = subjects.affiliated(resource)
-        self._subjects: dict[tuple[str, str], str] = {}  # of these, by namespace and name, if they say whose they are
-        self._listed: set[str] = set()
+        self._unlisted: set[Key] = set()  # of these, what the LIST under way has not had yet
         self._epoch = ""
         self._version = ""
         self._count = 0
@@ -124,21 +124,20 @@ class Publisher:
         metrics.LISTS.labels(self._resource.id, way).inc()
         self._way = way
         self._epoch, self._version = subjects.epoch(self._lineage, self._entropy.token()), ""
-        self._listed.clear()
+        self._unlisted = set(self._known)
         await self._writer.begin(self._epoch, self._marker(subjects.LISTING, str(self._reached)))
         if self._nodes is not None:
             await self._nodes.listing(self._epoch)
 
     async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
-        subject = self._subject(head, item)
-        self._listed.add(subject)
-        body = await self._publish(subject, subjects.ADDED, head, item)
+        self._unlisted.discard((head.namespace, head.name))
+        body = await self._publish(self._subject(head, item), subjects.ADDED, head, item)
         if self._nodes is not None:
             await self._nodes.listed(head, body)
 
     async def unlisted(self, head: HeadMeta, item: msgspec.Raw) -> None:
         subject = self._subject(head, item, gone=True)
-        self._listed.discard(subject)
+        self._unlisted.discard((head.namespace, head.name))
         self._leftover_subjects.discard(subject)
         await self._publish(subject, subjects.DELETED, head, item)
         if self._nodes is not None:
@@ -149,11 +148,9 @@ class Publisher:
         if 0 < version_number(version) < self._reached:
             text = f"{self._resource.plural} were published up to resourceVersion {self._reached}, a LIST has {version}"
             raise VersionsWentBack(f"{text}: etcd was restored, restarting")
-        unlisted = (self._known.keys() | self._leftover_subjects) - self._listed
-        deleted = sum([await self._publish_absence(subject, version) for subject in sorted(unlisted)])
+        deleted = await self._publish_absences(version)
         metrics.TOMBSTONES.labels(self._resource.id).inc(deleted)
-        self._leftover_subjects.clear()
-        self._count = len(self._listed)
+        self._count = len(self._known)
         self._log.info(
             "listed", objects=self._count, way=self._way, deleted=deleted, epoch=self._epoch, version=version
         )
@@ -163,7 +160,7 @@ class Publisher:
 
     async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
         subject = self._subject(head, item, gone=kind == subjects.DELETED)
-        before, began = self._known.get(subject), self._clock.now()
+        before, began = self._known.get((head.namespace, head.name)), self._clock.now()
         body = await self._publish(subject, kind, head, item)
         self._spans.published(before, kind, head, began)
         if self._nodes is not None:
@@ -197,72 +194,67 @@ class Publisher:
         """Return the subject of the object; of one that is `gone`, that of its last message."""
         if not self._affiliated:
             return subjects.kube(self._resource, head.namespace, head.name)
-        if gone and (known := self._subjects.get((head.namespace, head.name))) is not None:
+        if gone and (known := self._known.subject((head.namespace, head.name))):
             return known
         return subjects.pod(head.namespace, head.name, affiliation_of(outline(item)))
 
     async def _publish(self, subject: str, op: str, head: HeadMeta, item: msgspec.Raw) -> bytes:
         """Publish the object, end its former subject if it had another, and return its body."""
         body, headers = self._encoder.message(op, self._epoch, head, item)
+        key = head.namespace, head.name
         if op == subjects.DELETED:
-            self._forget(subject)
+            self._known.pop(key)
             await self._writer.put(subject, body, headers, TOMBSTONE_SECONDS)
         else:
-            self._known[subject] = head
+            former = self._known.subject(key) if self._affiliated else subject
+            self._known.put(head, subject)
             await self._writer.put(subject, body, headers)
-            await self._end_former(subject, head)
+            if former not in ("", subject):
+                await self._publish_move(former, subject, head)
         if subjects.OVERSIZE in headers:
             metrics.OVERSIZE.labels(self._resource.id).inc()
         self._events[op].inc()
         self._bytes.inc(len(body))
         return body
 
-    async def _end_former(self, subject: str, head: HeadMeta) -> None:
-        """Remember the subject of the object, and end the one that it had before."""
-        if not self._affiliated:
-            return
-        key = (head.namespace, head.name)
-        former, self._subjects[key] = self._subjects.get(key, subject), subject
-        if former != subject:
-            self._known.pop(former, None)
-            self._listed.discard(former)
-            await self._publish_move(former, subject)
-
-    async def _publish_move(self, former: str, subject: str) -> None:
+    async def _publish_move(self, former: str, subject: str, head: HeadMeta) -> None:
         """Publish on the former subject of an object that it is on another one."""
-        head = self._known[subject]
         headers = self._encoder.headers(subjects.MOVED, self._epoch, head) | {subjects.TO: subject}
         await self._writer.put(former, self._encoder.identity(head), headers, TOMBSTONE_SECONDS)
         self._events[subjects.MOVED].inc()
 
-    async def _publish_absence(self, subject: str, version: str) -> bool:
-        """Publish that the LIST had no object for the subject; return whether it is gone, or has only moved."""
-        successor = self._successor(subject)
-        if successor in self._listed:
-            await self._publish_move(subject, successor)
-            return False
-        await self._publish_tombstone(subject, version)
-        return True
+    async def _publish_absences(self, version: str) -> int:
+        """Publish what the LIST lacks, and return how many objects are gone."""
+        gone = len(self._unlisted)
+        for key in sorted(self._unlisted):
+            subject = self._known.subject(key)
+            self._leftover_subjects.discard(subject)
+            await self._publish_tombstone(subject, self._known.pop(key), version)
+        for subject in sorted(self._leftover_subjects):
+            key = self._key(subject)
+            successor = self._known.subject(key)
+            if successor == subject:
+                continue
+            if successor and self._affiliated:
+                await self._publish_move(subject, successor, self._known.head(key))
+            else:
+                await self._publish_tombstone(subject, None, version)
+                gone += 1
+        self._unlisted.clear()
+        self._leftover_subjects.clear()
+        return gone
 
-    def _successor(self, subject: str) -> str:
-        """Return the subject on which the subject's object is now; empty if it has gone."""
+    def _key(self, subject: str) -> Key:
+        """Return namespace and name of the subject's object; empty for a message of another publisher in our stream."""
         try:
-            return self._subjects.get(subjects.object_key(subject), "") if self._affiliated else ""
+            return subjects.object_key(subject)
         except ValueError:
-            return ""  # a message of another publisher in our stream
+            return "", ""
 
-    def _forget(self, subject: str) -> HeadMeta | None:
-        """Drop the object of the subject and return its last known head."""
-        head = self._known.pop(subject, None)
-        if head is not None and self._affiliated:
-            self._subjects.pop((head.namespace, head.name), None)
-        return head
-
-    async def _publish_tombstone(self, subject: str, version: str) -> None:
+    async def _publish_tombstone(self, subject: str, head: HeadMeta | None, version: str) -> None:
         """Publish a tombstone for an object whose delete was not seen."""
         # Of a subject left by another writer only the name is known: the body is empty, and followers drop the object
         # because it is not part of the epoch.
-        head = self._forget(subject)
         body = self._encoder.identity(head) if head else b""
         headers = self._encoder.headers(subjects.DELETED, self._epoch, head or HeadMeta(resource_version=version))
         await self._writer.put(subject, body, headers, TOMBSTONE_SECONDS)

@@ -22,7 +22,8 @@ from flotilla_common.kube.interface import Api
 from flotilla_common.kube.reflector import Reflector
 from flotilla_common.tracing.context import Tracer
 from flotilla_watcher.encoder import Encoder
-from flotilla_watcher.node_copies import Key, NodeCopies
+from flotilla_watcher.node_copies import NodeCopies
+from flotilla_watcher.published_objects import Key
 from flotilla_watcher.publisher import TOMBSTONE_SECONDS, ChangeSpans, Publisher, Report
 from flotilla_watcher.readers import follow_readers, readers
 from flotilla_watcher.routes import routes

@@ -12,7 +12,8 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_watcher.encoder import Encoder
-from flotilla_watcher.node_copies import Key, NodeCopies, NodeIndex, NotComplete
+from flotilla_watcher.node_copies import NodeCopies, NodeIndex, NotComplete
+from flotilla_watcher.published_objects import Key
 from flotilla_watcher.routes import routes
 from flotilla_watcher.writer import StreamWriter
 from tests.support.fake_bus import FakeBus
