@@ -260,15 +260,25 @@ async def test_the_refusal_is_remembered_for_a_while() -> None:
     assert api.asked[:6] == ["stream", "list", "watch 5", "list", "watch 6", "stream"]
 
 
-async def test_streams_that_keep_breaking_give_way_to_pages() -> None:
-    cut = [changed("a", 1, "ADDED"), Unreachable("cut")]
+@pytest.mark.parametrize(
+    "error",
+    [Unreachable("cut"), ApiError(410, "Expired", ""), ApiError(504, "Timeout", "Too large resource version: 5")],
+    ids=["cut", "expired", "not reached yet"],
+)
+async def test_streams_that_keep_breaking_give_way_to_pages(error: Exception) -> None:
+    cut = [changed("a", 1, "ADDED"), error]
     api, record, _ = await play([Page([raw("a", 1)], "5")], [], [cut, cut])
     assert api.asked == ["stream", "stream", "list", "watch 5"]
     assert record.steps[-1] == "complete 5"
 
 
-async def test_an_apiserver_that_is_away_says_nothing_about_streams() -> None:
-    away = [Unreachable("refused", sent=False)]
+@pytest.mark.parametrize(
+    "error",
+    [Unreachable("refused", sent=False), ApiError(404, "NotFound", ""), ApiError(429, "TooManyRequests", "")],
+    ids=["away", "no such kind", "too many requests"],
+)
+async def test_an_apiserver_that_is_away_or_refuses_says_nothing_about_streams(error: Exception) -> None:
+    away = [error]
     api, record, _ = await play([], [], [away] * 5 + [[end(5)]])
     assert api.asked == ["stream"] * 6 + ["watch 5"]
     assert record.steps[-1] == "complete 5"

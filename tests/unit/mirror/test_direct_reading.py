@@ -73,6 +73,19 @@ async def test_a_list_that_began_anew_forgets_what_the_first_one_had() -> None:
     assert made.held == {"b": "2"}
 
 
+async def test_an_object_that_is_deleted_within_the_list_is_gone() -> None:
+    made = Sourced()
+    await made.list(10, ("a", 1))
+    await made.source.listing("streamed")
+    for name, at in (("a", 1), ("b", 12), ("b", 14)):
+        await made.source.listed(head(name, at), raw(name, at))
+    await made.source.unlisted(head("a", 13), raw("a", 13))
+    await made.source.complete("20")
+    assert made.held == {"b": "14"}
+    made.table.apply(msgspec.json.decode(body("a", 12), type=Thing))
+    assert made.held == {"b": "14"}, "a late message revives nothing"
+
+
 async def test_a_list_without_a_version_takes_nothing_away() -> None:
     made = Sourced()
     await made.list(10, ("a", 1))

@@ -115,6 +115,22 @@ def cluster() -> Cluster:
     return Cluster()
 
 
+async def test_an_object_that_is_deleted_within_the_list_gets_a_tombstone(cluster: Cluster) -> None:
+    copies = await cluster.open("n1")
+    await copies.listing("e1")
+    for name in "ab":
+        await copies.listed(*cluster.made(name, "n1"))
+    _, head, _ = cluster.gone("a")
+    await copies.unlisted(head)
+    with pytest.raises(NotComplete):
+        await copies.serve("n2")
+    await copies.complete(str(cluster.version))
+    assert cluster.of("n1") == ["b", "-a", f"synced@{cluster.version}"]
+    cluster.made("c", "n1")
+    await cluster.relist(copies, "e2", c="n1")
+    assert cluster.of("n1") == ["-a", "c", "-b", f"synced@{cluster.version}"]
+
+
 async def test_without_agents_there_are_no_copies(cluster: Cluster) -> None:
     copies = await cluster.open()
     await cluster.relist(copies, a="n1", b="n2")

@@ -33,7 +33,10 @@ The list of 100,000 pods takes a minute. After it the watch goes on for WATCH_SE
 """
 
 STREAM_TRIES = 2
-"""Streams that may break before the end of the list, before pages are read instead: a proxy may limit responses."""
+"""Streams that may break before the end of the list, before pages are read instead.
+
+A proxy may limit responses, and the cache of the apiserver may be stuck behind etcd, which pages are not.
+"""
 
 PAGES_SECONDS = 3600.0
 """Seconds for which lists are read in pages, after which the apiserver may have been upgraded."""
@@ -171,12 +174,10 @@ class Reflector:
                 if not await self._list_from(stream):
                     self._avoid_streams("it sends no end of the list")
                     return False
-            except ApiError as error:
-                if error.code not in UNSUPPORTED:
-                    raise
-                self._avoid_streams(error.message)
-                return False
-            except Unreachable as error:
+            except (ApiError, Unreachable) as error:
+                if isinstance(error, ApiError) and error.code in UNSUPPORTED:
+                    self._avoid_streams(error.message)
+                    return False
                 self._count_broken(error)
                 raise
             self._broken_streams = 0
@@ -199,9 +200,12 @@ class Reflector:
                 await self._sink.listed(head, event.object)
         raise Unreachable("the watch ended within the list")
 
-    def _count_broken(self, error: Unreachable) -> None:
-        """Count a stream that broke within the list, unless the apiserver was away."""
-        self._broken_streams += error.sent
+    def _count_broken(self, error: ApiError | Unreachable) -> None:
+        """Count a stream that broke within the list, unless the apiserver was away or refused it for good reason."""
+        if isinstance(error, Unreachable):
+            self._broken_streams += error.sent
+        else:
+            self._broken_streams += error.code >= 500 or error.code == 410
         if self._broken_streams >= STREAM_TRIES:
             self._broken_streams = 0
             self._avoid_streams(str(error))
