@@ -14,9 +14,9 @@ from tests.unit.kube.test_client import Tokens
 
 OBJECT = b'{"type":"ADDED","object":{"data":"' + b"x" * 4000 + b'"}}\n'
 END = b'{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}\n'
-OBJECTS, AT_ONCE = 6000, 20
-MOST_BYTES = 8 << 20
-"""A third of the list: two MiB that have come, their lines, and what is on its way between both ends in this process."""
+OBJECTS, AT_ONCE = 5000, 20
+MOST_BYTES = 13 << 20
+"""Of a list of 20 MB: two MiB that have come, as a chunk and as lines, and what the other end of this process holds."""
 
 
 async def _send(request: web.Request) -> web.StreamResponse:
