@@ -1,4 +1,4 @@
-"""Remembers what was published of each object, in as few bytes as possible, as there is one entry per object.
+"""Holds what was published of each object, in as few bytes as possible, as there is one entry per object.
 
 An entry has what a tombstone and a move need. Strings that many objects share are kept once.
 """
