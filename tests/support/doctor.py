@@ -3,6 +3,8 @@
 import asyncio
 import json
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 
 from flotilla_common.api.documents import Json
 from tests.support.broker import environment
@@ -11,11 +13,16 @@ from tests.support.fleet import Fleet
 
 async def doctor(flotilla: Fleet) -> tuple[int, Json]:
     """Exit code and report."""
+    return await doctor_at(flotilla.cluster.kubeconfig, flotilla.nats.url, environment(flotilla.nats))
+
+
+async def doctor_at(kubeconfig: Path, bus: str, environment: Mapping[str, str]) -> tuple[int, Json]:
+    """Exit code and report for a cluster and the bus at a URL, with the bus's credentials in the environment."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "flotilla_cli", "doctor", "-o", "json"),
-        f"--kubeconfig={flotilla.cluster.kubeconfig}",
-        f"--nats={flotilla.nats.url}",
-        env=environment(flotilla.nats),
+        f"--kubeconfig={kubeconfig}",
+        f"--nats={bus}",
+        env=environment,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )

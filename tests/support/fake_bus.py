@@ -14,6 +14,7 @@ from flotilla_common.bus.interface import (
     StreamSpec,
     StreamState,
 )
+from flotilla_common.bus.jetstream import AGAIN
 
 
 class FakeStream:
@@ -75,6 +76,7 @@ class FakeBus:
         self.deliveries: dict[tuple[str, str], tuple[str, ...]] = {}  # filters by stream and inbox
         self.readers: dict[tuple[str, str], str] = {}  # the inbox of each stream and reader
         self.handed_on: list[Message] = []
+        self.renewed: list[str] = []  # subjects of messages that were stored again
         self.inbox = "_INBOX"  # prefix of reply subjects; an agent's contains its node
         self._incarnations = 0
         self._on_connected: list[Callable[[], None]] = []
@@ -144,7 +146,7 @@ class FakeBus:
         if not self.connected:
             raise BusError("not connected")
         found = self.streams.get(stream)
-        return StreamState(found.sequence, found.created, found.first) if found else None
+        return StreamState(found.sequence, found.created, found.first, len(found.messages)) if found else None
 
     async def stream_subjects(self, stream: str) -> set[str]:
         return set(self.streams[stream].messages)
@@ -155,6 +157,24 @@ class FakeBus:
             return None
         held = (one for one in found.messages.values() if matches(subject, one.subject))
         return max(held, key=lambda one: one.sequence, default=None)
+
+    async def get_oldest(self, stream: str) -> Message | None:
+        if not self.connected:
+            raise BusError("not connected")
+        held = self.streams[stream].messages.values() if stream in self.streams else ()
+        return min(held, key=lambda one: one.sequence, default=None)
+
+    async def renew(self, stream: str, message: Message) -> None:
+        held = self.streams[stream].messages.get(message.subject)
+        if held is None or held.sequence != message.sequence:
+            raise PublishRefused("wrong last sequence")
+        self.renewed.append(message.subject)
+        await self.publish(message.subject, message.data, {**message.headers, AGAIN: "true"})
+
+    async def remove(self, stream: str, message: Message) -> None:
+        held = self.streams[stream].messages
+        if held.get(message.subject) == message:
+            del held[message.subject]
 
     async def history(self, stream: str, subject_filter: str, on_message: OnMessage) -> None:
         raise NotImplementedError

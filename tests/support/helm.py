@@ -6,11 +6,14 @@ async with release(cluster, services__cloneset__shards=4) as flotilla:
 """
 
 import asyncio
+import base64
 import json
+import os
 import subprocess
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
@@ -98,6 +101,29 @@ class Release:
     def workloads(self) -> list[str]:
         """Return all our workloads with pods, as `deployment.apps/flotilla-watcher`."""
         return self.kubectl("get", "deploy,sts,ds", "-l", "app.kubernetes.io/name=flotilla", "-o", "name").split()
+
+    @contextmanager
+    def forwarded_bus(self) -> Generator[tuple[str, dict[str, str]]]:
+        """Yield the URL of the bus on this machine and an environment with the credentials that may do everything."""
+        secret = json.loads(self.kubectl("get", "secret", "flotilla-bus-flotilla", "-o", "json"))["data"]
+        with TemporaryDirectory() as folder, self._forwarded("svc/flotilla-bus", 4222) as port:
+            held = Path(folder) / "flotilla.seed"
+            held.write_bytes(b"\n".join(base64.b64decode(one) for one in secret.values()))
+            given = {"FLOTILLA_NATS_CREDS": str(held), "FLOTILLA_NATS_CA": str(held)}
+            yield f"tls://localhost:{port}", {**os.environ, **given}
+
+    @contextmanager
+    def _forwarded(self, target: str, port: int) -> Generator[int]:
+        """Yield the port of this machine that `kubectl port-forward` sends on."""
+        words = ("-n", NAMESPACE, "port-forward", target, f":{port}")
+        command = [self._cluster.program("kubectl"), "--kubeconfig", self._cluster.kubeconfig, *words]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forwarding:
+            try:
+                assert forwarding.stdout is not None
+                said = forwarding.stdout.readline()  # Forwarding from 127.0.0.1:40117 -> 4222
+                yield int(said.split()[2].rpartition(":")[2])
+            finally:
+                forwarding.terminate()
 
     async def healthy(self) -> None:
         """Wait until all pods are ready, and check that no program has logged a programming error."""

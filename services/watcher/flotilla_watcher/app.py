@@ -1,7 +1,8 @@
 """The watcher: publishes resources, each on the one replica that holds its lease.
 
 Replicas share the leases evenly; a resource moves to another replica when its holder is silent for a lease duration, or
-when a new replica has less than its share. When etcd was restored from a backup, the watcher announces it on the
+when a new replica has less than its share. The holder of the first one also keeps the gaps in the records of all
+services small. When etcd was restored from a backup, the watcher announces it on the
 streams and starts again as another process.
 """
 
@@ -11,6 +12,7 @@ from functools import partial
 
 from flotilla_common.api.resources import TOKEN_REVIEW, Resource
 from flotilla_common.bus.permissions import publisher_permissions
+from flotilla_common.bus.subjects import RECORDS
 from flotilla_common.control.leases import LeaseTerms
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.spec import LEASES, read_rules
@@ -21,6 +23,7 @@ from flotilla_common.node.reports import FOLLOW
 from flotilla_common.service import Context, Service, run_alone
 from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.node_logins import serve_node_logins
+from flotilla_watcher.old_records import OldRecords
 from flotilla_watcher.readers import serve_node_readers, serve_readonly
 from flotilla_watcher.resource_watch import ResourceWatch
 from flotilla_watcher.version_lineage import begin_lineage
@@ -54,6 +57,7 @@ async def run(context: Context, resources: Sequence[Resource]) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(shards.run())
             group.create_task(follow_leases(context, shards, resources, copies, running))
+            group.create_task(_old_records(context, resources, partial(shards.serves, 0)).run())
     except* VersionsWentBack:
         await begin_lineage(context.bus, context.entropy, [resources[index] for index in sorted(running)])
         raise
@@ -84,6 +88,10 @@ async def follow_leases(
                 fence = partial(shards.serves, index)
                 running[index] = group.create_task(_watch(context, resources[index], fence, copies))
             await context.clock.sleep(POLL_SECONDS)
+
+
+def _old_records(context: Context, resources: Sequence[Resource], fence: Callable[[], bool]) -> OldRecords:
+    return OldRecords(bus=context.bus, clock=context.clock, streams=RECORDS, resources=resources, fence=fence)
 
 
 def lease_name(resource: Resource) -> str:

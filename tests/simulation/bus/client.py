@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import Context
 
+from flotilla_common.bus import jetstream
 from flotilla_common.bus.interface import (
     BusError,
     Delivery,
@@ -111,6 +112,20 @@ class SimulatedBus:
 
     async def get_last(self, stream: str, subject: str) -> Message | None:
         return await self._connection.ask(f"last {subject}", lambda: self._server.newest(stream, subject))
+
+    async def get_oldest(self, stream: str) -> Message | None:
+        return await self._connection.ask(f"oldest {stream}", lambda: self._server.oldest(stream))
+
+    async def renew(self, stream: str, message: Message) -> None:
+        headers = jetstream.renewal_headers(stream, message)
+        await self._connection.ask(
+            message.subject, lambda: self._server.renew(stream, message, headers), way=Way.PUBLISH
+        )
+
+    async def remove(self, stream: str, message: Message) -> None:
+        await self._connection.ask(
+            f"remove {message.subject}", lambda: self._server.stream(stream).remove(message.sequence)
+        )
 
     async def history(self, stream: str, subject_filter: str, on_message: OnMessage) -> None:
         if not await self._connection.ask(f"holds {stream}", lambda: self._server.holds(stream, subject_filter)):

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from flotilla_common.bus import jetstream
-from flotilla_common.bus.interface import BusError, Delivery, Message, StreamSpec, StreamState
+from flotilla_common.bus.interface import BusError, Delivery, Message, PublishRefused, StreamSpec, StreamState
 from tests.simulation.bus.connection import Connection
 from tests.simulation.bus.faults import UNDISTURBED, Faults, Hop, Treatment, Way
 from tests.simulation.bus.push_consumer import PushConsumer
@@ -140,6 +140,18 @@ class Server:
         """Return the last message of a subject; None when there is none, or no stream."""
         stream = self.streams.get(name)
         return None if stream is None else stream.newest(subject, self._loop.time())
+
+    def oldest(self, name: str) -> Message | None:
+        """Return the first message of a stream; None when there is none, or no stream."""
+        stream = self.streams.get(name)
+        return None if stream is None else stream.oldest(self._loop.time())
+
+    def renew(self, name: str, message: Message, headers: Mapping[str, str]) -> int:
+        """Store a message again, if it is the last one of its subject. StreamMissing, PublishRefused."""
+        stream, held = self.stream(name), self.newest(name, message.subject)
+        if held is None or held.sequence != message.sequence:
+            raise PublishRefused(f"wrong last sequence: {held and held.sequence}")
+        return self._store(stream, message.subject, message.data, headers, None, None).sequence
 
     def holds(self, name: str, subject_filter: str) -> bool:
         """Report whether the stream has a message under the filter."""

@@ -29,7 +29,8 @@ class Stream:
     @property
     def state(self) -> StreamState:
         """As `Bus.stream_state` returns it."""
-        return StreamState(self.last_sequence, self.created, next(iter(self._stored), self.last_sequence + 1))
+        first = next(iter(self._stored), self.last_sequence + 1)
+        return StreamState(self.last_sequence, self.created, first, len(self._stored))
 
     def store(
         self,
@@ -78,6 +79,15 @@ class Stream:
         self._expire(now)
         sequence = self._newest.get(subject)
         return None if sequence is None else self._stored[sequence].message
+
+    def oldest(self, now: float) -> Message | None:
+        """Return the message with the lowest sequence."""
+        return next(self.after(0, (">",), now), None)
+
+    def remove(self, sequence: int) -> None:
+        """Remove a message, if it is still there."""
+        if sequence in self._stored:
+            self._remove(sequence)
 
     def subjects(self, now: float) -> set[str]:
         """All subjects that hold a message."""

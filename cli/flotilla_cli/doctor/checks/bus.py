@@ -39,8 +39,11 @@ MOST_SUBJECTS, MANY_SUBJECTS = 500_000, 400_000
 MOST_GAPS = 250_000
 """Gaps after which nats-server no longer writes the index of a stream on disk: a kill costs a scan of all messages.
 
-Streams of objects are in memory, and the watcher publishes them again from time to time.
+Streams of objects are in memory, and the watcher publishes them again from time to time. In streams on disk it stores
+the oldest messages again long before there are as many gaps.
 """
+
+_RENEWS = "see the watchers' logs: one of them stores the oldest messages again, a thousand per minute"
 
 PENDING = 10_000
 """Messages not sent to a consumer yet: the mirror of a large cluster reads as many within seconds."""
@@ -186,9 +189,9 @@ def _size(about: str, name: str, stream: Stream) -> Iterator[Finding]:
         said = f"it has {stream.subjects} subjects, and nats-server becomes slow beyond {MOST_SUBJECTS} in a stream"
         yield warning("StreamLarge", about, said, "delete objects that are done, or split the cluster")
     spec = wanted()[name]
-    if stream.gaps > MOST_GAPS and spec.last_value and not spec.rebuilt:
+    if stream.gaps > MOST_GAPS and spec.leaves_gaps:
         said = f"{stream.gaps} replaced messages lie between its first and its last: a killed server starts slowly"
-        yield warning("StreamGaps", about, said, "restart the services, which publish their reasons again")
+        yield warning("StreamGaps", about, said, _RENEWS)
 
 
 def check_mirrors(facts: Facts) -> Looked:

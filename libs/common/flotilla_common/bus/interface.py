@@ -41,6 +41,11 @@ class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
     max_bytes: int = -1
     republish: tuple[str, str] | None = None
 
+    @property
+    def leaves_gaps(self) -> bool:
+        """Report whether replaced messages leave gaps on disk; without a limit per subject only the oldest go."""
+        return self.last_value and not self.rebuilt
+
 
 class StreamState(msgspec.Struct, frozen=True):
     """The first and last sequence of a stream, and `created`, which differs when it was lost and created again."""
@@ -48,6 +53,12 @@ class StreamState(msgspec.Struct, frozen=True):
     last_sequence: int
     created: str
     first_sequence: int = 0
+    messages: int = 0
+
+    @property
+    def gaps(self) -> int:
+        """Return how many sequences between the first and the last have no message any more."""
+        return max(self.last_sequence - self.first_sequence + 1 - self.messages, 0) if self.messages else 0
 
 
 class Delivery(msgspec.Struct, frozen=True):
@@ -129,6 +140,22 @@ class Bus(Protocol):
 
     async def get_last(self, stream: str, subject: str) -> Message | None:
         """Return the newest message of one subject, or among all that match a filter."""
+        ...
+
+    async def get_oldest(self, stream: str) -> Message | None:
+        """Return the message with the lowest sequence."""
+        ...
+
+    async def renew(self, stream: str, message: Message) -> None:
+        """Store a message of a last-value stream again, as its newest, with the header `again`.
+
+        It is stored in this stream only, not in those that it is republished to. Raises PublishRefused if its subject
+        has a newer message, BusError on failure.
+        """
+        ...
+
+    async def remove(self, stream: str, message: Message) -> None:
+        """Remove this message, and none that replaced it. Raises BusError on failure."""
         ...
 
     async def history(self, stream: str, subject_filter: str, on_message: OnMessage) -> None:

@@ -42,8 +42,15 @@ NOT_FOUND = frozenset({10059, 10037, 10014})
 WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
 """Error codes: the stream's last sequence is not the expected one."""
 
+NOT_DELETED = 10057
+"""Error code: the message to delete does not exist."""
+
 IN_USE = 10058
 """Error code: the stream exists with another configuration."""
+
+
+AGAIN = "again"
+"""The header of a message that was stored before and has not changed."""
 
 
 class StreamMissing(BusError):
@@ -67,6 +74,7 @@ class _Error(msgspec.Struct):
 class _State(msgspec.Struct):
     first_seq: int = 0
     last_seq: int = 0
+    messages: int = 0
     subjects: dict[str, int] | None = None
 
 
@@ -210,6 +218,18 @@ class JetStream:
         """Return the newest message of a subject, or among all that match a filter, as the stream's leader has it."""
         return await self._message(stream, {"last_by_subj": subject})
 
+    async def oldest_message(self, stream: str) -> Message | None:
+        """Return the message with the lowest sequence, as the stream's leader has it."""
+        return await self._message(stream, {"seq": 1, "next_by_subj": ">"})
+
+    async def delete_message(self, stream: str, sequence: int) -> None:
+        """Delete one message, if it still exists, without overwriting it on disk."""
+        try:
+            await self._call(f"STREAM.MSG.DELETE.{stream}", {"seq": sequence, "no_erase": True}, dict)
+        except JetStreamError as error:
+            if error.code != NOT_DELETED:
+                raise
+
     async def holds(self, stream: str, subject_filter: str, since: datetime | None = None) -> bool:
         """Report whether the stream holds any message under the filter, stored since a time if one is given."""
         start = {"seq": 1} if since is None else {"start_time": since.isoformat()}
@@ -307,6 +327,19 @@ def delivery_config(subject_filters: Sequence[str], inbox: str, after: int | Non
         inactive=DELIVERY_INACTIVE_SECONDS,
         filter_subjects=list(subject_filters),
     )
+
+
+def renewal_headers(stream: str, message: Message) -> dict[str, str]:
+    """Return the headers with which a message is stored again, only while it is the last one of its subject.
+
+    The name of the stream makes other streams refuse it, to which the server republishes it.
+    """
+    return {
+        **message.headers,
+        AGAIN: "true",
+        "Nats-Expected-Stream": stream,
+        "Nats-Expected-Last-Subject-Sequence": str(message.sequence),
+    }
 
 
 def parse_headers(encoded: str) -> dict[str, str]:

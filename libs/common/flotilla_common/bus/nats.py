@@ -34,6 +34,7 @@ from flotilla_common.bus.jetstream import (
     StreamMissing,
     acknowledged,
     delivery_config,
+    renewal_headers,
 )
 from flotilla_common.bus.ordered import OrderedFollow
 from flotilla_common.bus.requests import LiveSubscription, NoResponders, Requests
@@ -176,13 +177,22 @@ class NatsBus:
             info = await self._stream.stream_info(stream)
         except StreamMissing:
             return None
-        return StreamState(info.state.last_seq, info.created, info.state.first_seq)
+        return StreamState(info.state.last_seq, info.created, info.state.first_seq, info.state.messages)
 
     async def stream_subjects(self, stream: str) -> set[str]:
         return await self._stream.subjects(stream)
 
     async def get_last(self, stream: str, subject: str) -> Message | None:
         return await self._stream.last_message(stream, subject)
+
+    async def get_oldest(self, stream: str) -> Message | None:
+        return await self._stream.oldest_message(stream)
+
+    async def renew(self, stream: str, message: Message) -> None:
+        await self.publish(message.subject, message.data, renewal_headers(stream, message))
+
+    async def remove(self, stream: str, message: Message) -> None:
+        await self._stream.delete_message(stream, message.sequence)
 
     async def history(
         self,

@@ -109,13 +109,14 @@ def mirror_permissions(service: str, resources: Iterable[Resource]) -> Permissio
 def publisher_permissions(service: str, answers: Iterable[str]) -> Permissions:
     """Return the permissions of the service that publishes the streams.
 
-    It also authenticates node agents, answers their requests of the kinds in `answers`, and forwards the JetStream
-    requests of read-only users.
+    It also stores old messages of the records again, authenticates node agents, answers their requests of the kinds in
+    `answers`, and forwards the JetStream requests of read-only users.
     """
     kinds = tuple(subjects.report_filter(kind) for kind in answers)
     streams = ("$JS.API.STREAM.>", "$JS.API.CONSUMER.LIST.*", "$JS.API.CONSUMER.CREATE.*.*", *_READING)
+    renewed = [subject for spec in subjects.RECORDS if spec.leaves_gaps for subject in spec.subjects]
     return Permissions(
-        publish=("kube.v1.>", "node.v1.>", f"heartbeat.v1.{service}.*", *streams, *_HANDED_ON, _ANSWERS),
+        publish=("kube.v1.>", "node.v1.>", *renewed, f"heartbeat.v1.{service}.*", *streams, *_HANDED_ON, _ANSWERS),
         subscribe=(f"{subjects.service_inbox(service)}.>", *kinds, f"{readonly.PREFIX}.>", "$SYS.REQ.USER.AUTH"),
         answers=True,
     )
