@@ -14,7 +14,7 @@ from flotilla_common.bus.interface import (
     StreamSpec,
     StreamState,
 )
-from flotilla_common.bus.jetstream import AGAIN
+from flotilla_common.bus.subjects import AGAIN
 
 
 class FakeStream:

@@ -206,6 +206,8 @@ class Capture:
         return [self._record(message, _body(message)) for message in found if message is not None]
 
     def _hear(self, message: Message) -> None:
+        if subjects.AGAIN in message.headers:
+            return  # nothing new: what it says was in the stream
         if self._reading:
             self._early.append(message)
         else:

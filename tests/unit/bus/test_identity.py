@@ -162,6 +162,14 @@ def test_a_service_hears_what_it_answers_and_nothing_else() -> None:
     assert {"act.v1.x.>", "why.v1.>", "heartbeat.v1.x.*"} <= set(silent.publish)
 
 
+def test_only_the_publisher_stores_and_removes_records_of_others() -> None:
+    users = bus_permissions()
+    assert "why.v1.>" in users["watcher"].publish
+    assert not {"act.v1.>", "decisions.v1.>"} & set(users["watcher"].publish)
+    removing = ("$JS.API.STREAM.>", "$JS.API.STREAM.MSG.>", "$JS.API.STREAM.MSG.DELETE.*", "$JS.API.>")
+    assert {name for name, user in users.items() if {*removing} & {*user.publish}} == {"watcher"}
+
+
 def test_the_publisher_fills_the_streams_and_says_who_agents_are() -> None:
     found = publisher_permissions("watcher", ("follow",))
     assert {"kube.v1.>", "node.v1.>", "heartbeat.v1.watcher.*", "$JS.API.STREAM.>", "_INBOX_node.>"} <= set(

@@ -160,6 +160,13 @@ async def test_what_arrives_while_it_reads_counts_as_known():
     assert not bundle.heard
 
 
+async def test_a_decision_that_its_stream_stores_again_is_no_new_one():
+    again = msgspec.structs.replace(why(), headers={subjects.AGAIN: "true"})
+    bundle = await record([CLONE, again], {1: again})
+    assert [message.subject.partition(".")[0] for message in bundle.known] == ["kube", "why"]
+    assert not bundle.heard
+
+
 async def test_it_waits_for_the_settings_but_not_for_ever():
     assert (await record([CLONE], seconds=0)).header.planning is not None
     clock = FakeClock()

@@ -11,7 +11,6 @@ from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, POD, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError, Message
-from flotilla_common.bus.jetstream import AGAIN
 from flotilla_watcher import metrics
 from flotilla_watcher.old_records import CHECK_SECONDS, GONE_SECONDS, OldRecords
 from tests.support.fake_bus import FakeBus
@@ -92,7 +91,7 @@ async def test_an_old_message_before_many_replaced_ones_is_stored_again() -> Non
     await bench.old.check()
     assert bench.bus.renewed == [why("old")]
     old = bench.held_messages["old"]
-    assert (old.data, old.headers) == (b"old 0", {"x": "1", AGAIN: "true"})
+    assert (old.data, old.headers) == (b"old 0", {"x": "1", subjects.AGAIN: "true"})
     assert bench.gaps() == 0
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 from nats.aio.msg import Msg
 
+from flotilla_common.bus import subjects
 from flotilla_common.bus.connection import header_lines
 from flotilla_common.bus.interface import BusError, Message, PublishRefused, StreamSpec
 from flotilla_common.bus.requests import Requests
@@ -47,10 +48,6 @@ NOT_DELETED = 10057
 
 IN_USE = 10058
 """Error code: the stream exists with another configuration."""
-
-
-AGAIN = "again"
-"""The header of a message that was stored before and has not changed."""
 
 
 class StreamMissing(BusError):
@@ -336,7 +333,7 @@ def renewal_headers(stream: str, message: Message) -> dict[str, str]:
     """
     return {
         **message.headers,
-        AGAIN: "true",
+        subjects.AGAIN: "true",
         "Nats-Expected-Stream": stream,
         "Nats-Expected-Last-Subject-Sequence": str(message.sequence),
     }

@@ -257,6 +257,10 @@ The object is larger than the bus permits, or of a kind that may hold secrets.
 """
 
 
+AGAIN = "again"
+"""The header of a message that its stream had before: it moves from the beginning of the stream to the end."""
+
+
 def names_only(headers: Mapping[str, str]) -> bool:
     """Report whether the message holds only the object's identity."""
     return OVERSIZE in headers or WITHHELD in headers
