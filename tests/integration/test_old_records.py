@@ -15,7 +15,7 @@ from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock
 from flotilla_watcher import old_records
 from flotilla_watcher.old_records import OldRecords
-from tests.support.broker import BusAt, Broker, broker
+from tests.support.broker import Broker, BusAt, broker
 from tests.support.cluster import eventually
 
 STREAM = subjects.WHY_STREAM.name

@@ -18,7 +18,9 @@ EVENT_SECONDS = Gauge(
     "flotilla_watcher_publish_seconds", "Time that the last checked publication took to be stored.", ["resource"]
 )
 GAPS = Gauge(
-    "flotilla_watcher_stream_gaps", "Replaced messages between the first and the last one of a stream on disk.", ["stream"]
+    "flotilla_watcher_stream_gaps",
+    "Replaced messages between the first and the last of a stream on disk.",
+    ["stream"],
 )
 RENEWED = Counter("flotilla_watcher_renewed_total", "Oldest messages that were stored again, by stream.", ["stream"])
 REMOVED = Counter("flotilla_watcher_removed_total", "Oldest messages of objects that are gone, by stream.", ["stream"])
