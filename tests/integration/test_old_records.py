@@ -10,7 +10,7 @@ import pytest_asyncio
 from flotilla_cli.bus_server import BusUsers
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.bus import subjects
-from flotilla_common.bus.interface import Message, PublishRefused
+from flotilla_common.bus.interface import Message
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock
 from flotilla_watcher import old_records
@@ -104,27 +104,3 @@ async def test_the_record_of_decisions_does_not_repeat_them(watcher: NatsBus) ->
     while not await complete():
         assert len(found) < GAPS + 4
     assert [message.headers.get(subjects.AGAIN) for message in found] == [None] * len(found)
-
-
-async def test_a_newer_decision_is_not_replaced_by_an_older_one(watcher: NatsBus) -> None:
-    await decide(watcher, OLD)
-    read = await watcher.get_oldest(STREAM)
-    assert read is not None
-    await watcher.publish(OLD, b"newer")
-    with pytest.raises(PublishRefused):
-        await watcher.renew(STREAM, read)
-    await watcher.remove(STREAM, read)
-    last = await watcher.get_last(STREAM, OLD)
-    assert last is not None
-    assert last.data == b"newer"
-
-
-async def test_a_decision_moves_any_number_of_times(watcher: NatsBus) -> None:
-    await decide(watcher, OLD)
-    for _ in range(3):
-        read = await watcher.get_oldest(STREAM)
-        assert read is not None
-        await watcher.renew(STREAM, read)
-    state = await watcher.stream_state(STREAM)
-    assert state is not None
-    assert (state.first_sequence, state.messages) == (4, 1)

@@ -361,6 +361,46 @@ class BusContract:
 
         play(exchange)
 
+    def test_an_old_message_moves_to_the_end_of_its_stream(self, play: Play) -> None:
+        async def exchange(harness: Harness) -> None:
+            bus = harness.bus("one")
+            await bus.ensure_stream(LASTING)
+            for name in "abbb":
+                await bus.publish(f"lasting.{name}", name.encode(), {"x": "1"})
+            for last in (5, 6):
+                oldest = await bus.get_oldest(LASTING.name)
+                assert oldest is not None
+                await bus.renew(LASTING.name, oldest)
+                state = await bus.stream_state(LASTING.name)
+                assert state is not None
+                assert (state.last_sequence, state.messages) == (last, 2)
+            assert state.gaps == 0
+            moved = await bus.get_last(LASTING.name, "lasting.a")
+            assert moved is not None
+            assert (moved.data, moved.headers["x"], moved.headers[subjects.AGAIN]) == (b"a", "1", "true")
+
+        play(exchange)
+
+    def test_a_newer_message_is_neither_replaced_by_an_old_one_nor_removed(self, play: Play) -> None:
+        async def exchange(harness: Harness) -> None:
+            bus = harness.bus("one")
+            await bus.ensure_stream(LASTING)
+            assert await bus.get_oldest(LASTING.name) is None
+            await bus.publish("lasting.a", b"old")
+            oldest = await bus.get_oldest(LASTING.name)
+            assert oldest is not None
+            await bus.publish("lasting.a", b"new")
+            with pytest.raises(PublishRefused):
+                await bus.renew(LASTING.name, oldest)
+            await bus.remove(LASTING.name, oldest)
+            last = await bus.get_last(LASTING.name, "lasting.a")
+            assert last is not None
+            assert last.data == b"new"
+            await bus.remove(LASTING.name, last)
+            assert await bus.get_last(LASTING.name, "lasting.a") is None
+
+        play(exchange)
+
     def test_a_wiped_stream_is_noticed_and_read_from_its_start(self, play: Play) -> None:
         async def exchange(harness: Harness) -> None:
             bus, reader = await with_stream(harness), Reader()
