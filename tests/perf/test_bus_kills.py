@@ -89,6 +89,12 @@ def counted(audit: AuditLog, what: str) -> Generator[None]:
     assert len(stored) == PODS * WRITES[what], said(stored)
 
 
+def fallbacks(flotilla: Release) -> list[str]:
+    """Return the lines in which services log that the bus was no use to them for half a minute."""
+    lines = flotilla.kubectl("logs", "-l", "app.kubernetes.io/name=flotilla", "--tail=-1", "--max-log-requests=50")
+    return [line for line in lines.splitlines() if "watching the apiserver directly" in line]
+
+
 async def test_a_rollout_while_servers_are_killed(flotilla: Release, audit: AuditLog) -> None:
     """It takes no more writes than without kills, and ends with the same pods."""
     clock = SystemClock()
@@ -104,6 +110,7 @@ async def test_a_rollout_while_servers_are_killed(flotilla: Release, audit: Audi
         took = clock.monotonic() - began
         print(f"\n{len(killer.kills)} kills in {took:.0f} s")
         within("bus_kills_seconds", took)
+        within("bus_kills_fallbacks", len(fallbacks(flotilla)))
         assert set(Counter(killer.kills)) == {f"flotilla-bus-{number}" for number in range(SERVERS)}
         assert not place.seen.broken()
     await flotilla.healthy()
