@@ -42,6 +42,11 @@ def lose(stream: str, world: World) -> None:
     world.bus.lose_stream(stream)
 
 
+def empty(stream: str, world: World) -> None:
+    """Lose the messages of the stream, which stays the same one."""
+    world.bus.empty_stream(stream)
+
+
 def freeze(process: str, world: World) -> None:
     """Stall its connection for longer than any timeout."""
     connection = world.processes[process].bus.connection
@@ -84,7 +89,7 @@ def wipe(world: World) -> None:
 
 STREAMS = [subjects.kube_stream(resource).name for resource in (POD, CLONE_SET, REVISION, CLAIM)]
 OUTAGES: dict[str, Hurt] = {
-    **{f"{hurt.__name__} {name}": partial(hurt, name) for hurt in (stall, silence, lose) for name in STREAMS},
+    **{f"{hurt.__name__} {name}": partial(hurt, name) for hurt in (stall, silence, lose, empty) for name in STREAMS},
     **{f"{hurt.__name__} {name}": partial(hurt, name) for hurt in (freeze, drop, sleep) for name in (SERVICE, WATCHER)},
     **{hurt.__name__: hurt for hurt in (pause, kill, restart, wipe)},
 }

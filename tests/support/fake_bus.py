@@ -26,6 +26,11 @@ class FakeStream:
         self.sequence = 0
         self.messages: dict[str, Message] = {}
 
+    def lose_messages(self) -> None:
+        """Lose them as a stream in the memory of three servers does, of which two die: it is still the same stream."""
+        self.sequence = 0
+        self.messages.clear()
+
     @property
     def first(self) -> int:
         """Return the sequence of the oldest message; the one after the last if the stream is empty."""
@@ -95,6 +100,11 @@ class FakeBus:
     async def ensure_stream(self, spec: StreamSpec) -> None:
         self._incarnations += 1
         self.streams.setdefault(spec.name, FakeStream(spec, f"incarnation {self._incarnations}"))
+
+    async def delete_stream(self, name: str) -> None:
+        if not self.connected:
+            raise BusError("not connected")
+        self.streams.pop(name, None)
 
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
         return await (await self.send(subject, data, headers))

@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from flotilla_common.bus import subjects
-from flotilla_common.bus.interface import Bus, BusError, PublishRefused, StreamSpec
+from flotilla_common.bus.interface import Bus, BusError, PublishRefused, StreamSpec, StreamState
 from flotilla_common.clock import Clock
 
 WINDOW = 512
@@ -76,6 +76,9 @@ class StreamWriter:
 
     async def open(self) -> set[str]:
         """Ensure that the stream exists and take it over; return the subjects in it. Raises BusError."""
+        found = await self._bus.stream_state(self._spec.name)
+        if found is not None and not found.last_sequence:
+            await self._bus.delete_stream(self._spec.name)  # it may have had messages: see `_delete_if_emptied`
         await self._bus.ensure_stream(self._spec)
         state = await self._bus.stream_state(self._spec.name)
         if state is None:
@@ -203,15 +206,29 @@ class StreamWriter:
                 marker = None
                 if self._epoch and not (flushed and state and state.last_sequence == self._acknowledged):
                     marker = await self._bus.get_last(self._spec.name, self._marker_subject)
+                await self._delete_if_emptied(state)
             except BusError as error:
                 if not away:
                     self._log.warning("the bus is disconnected, waiting for it", error=str(error))
                 away = True
                 await self._clock.sleep(RETRY_SECONDS)
                 continue
-            if state is None or state.created != self._created or state.last_sequence < self._acknowledged:
+            if state is None or self._has_lost_messages(state) or state.created != self._created:
                 raise StreamLost(f"stream {self._spec.name} was lost")
             if marker is not None and marker.headers.get(subjects.EPOCH) != self._epoch:
                 raise Superseded(f"epoch {marker.headers.get(subjects.EPOCH)} took the stream over")
             self._first = state.first_sequence
             return state.last_sequence
+
+    def _has_lost_messages(self, state: StreamState) -> bool:
+        return state.last_sequence < self._acknowledged
+
+    async def _delete_if_emptied(self, state: StreamState | None) -> None:
+        """Delete a stream that has lost messages and is still the same one, so that the next one is another.
+
+        That happens to streams in memory when two of three servers end within seconds. Readers recognise a stream by
+        the time of its creation, and would continue in the middle of one that was filled again: what they had not read
+        would seem to be deleted.
+        """
+        if state is not None and state.created == self._created and self._has_lost_messages(state):
+            await self._bus.delete_stream(self._spec.name)

@@ -1,6 +1,7 @@
-"""Three servers of the chart's bus, killed one after the other, lose nothing if each has started before the next dies.
+"""Three servers of the chart's bus that die one after the other, or all at once.
 
-That a server has started is what the chart's probe says: upgrades and drains stop the next one then.
+Nothing is lost if each has started before the next one dies. That a server has started is what the chart's probe says:
+upgrades and drains stop the next one then.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from flotilla_common.clock import SystemClock
 from flotilla_common.installed import published
 from flotilla_dev.cluster.ports import HOST, free_ports, serves
 from flotilla_dev.cluster.processes import Processes, until
+from flotilla_watcher.writer import StreamLost, StreamWriter
 from tests.support.broker import BusAt
 from tests.support.chart import at, rendered
 from tests.support.cluster import programs
@@ -121,3 +123,27 @@ async def test_the_next_server_may_be_stopped_when_the_last_has_started(servers:
         await servers.started(number)
     assert [await answered(partial(bus.stream_state, spec.name)) for spec in STREAMS] == before
     assert len(await bus.stream_subjects(subjects.kube_stream(POD).name)) == PODS
+
+
+@pytest.mark.timeout(180)
+async def test_a_stream_that_all_servers_lost_is_another_one_afterwards(servers: Servers, bus: NatsBus) -> None:
+    """By itself it would be the same without messages, and readers would continue in the middle of the new ones."""
+    spec, marker = subjects.kube_stream(POD), subjects.kube_marker(POD)
+
+    def writer() -> StreamWriter:
+        return StreamWriter(bus=bus, clock=SystemClock(), spec=spec, marker_subject=marker, fence=lambda: True)
+
+    first = writer()
+    await answered(first.open)
+    await first.begin("0.a", b"{}")
+    before = await answered(partial(bus.stream_state, spec.name))
+    await servers.kill(*range(SERVERS))
+    for number in range(SERVERS):
+        servers.start(number)
+    with pytest.raises(StreamLost):
+        await first.check()
+    await answered(writer().open)
+    after = await answered(partial(bus.stream_state, spec.name))
+    assert before is not None
+    assert after is not None
+    assert after.created != before.created

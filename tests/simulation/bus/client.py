@@ -74,6 +74,9 @@ class SimulatedBus:
         await self._ready()
         await self._connection.ask(f"ensure {spec.name}", lambda: self._server.ensure_stream(spec))
 
+    async def delete_stream(self, name: str) -> None:
+        await self._connection.ask(f"delete {name}", lambda: self._server.lose_stream(name))
+
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
         return await (await self.send(subject, data, headers))
 

@@ -258,10 +258,19 @@ class Server:
         """Remove a stream with its consumers. Their clients miss the heartbeats."""
         stream = self.streams.pop(name, None)
         self._routes.clear()
+        self._lose_consumers(stream)
+
+    def _lose_consumers(self, stream: Stream | None) -> None:
         for consumer in [one for one in self._consumers if one.stream is stream]:
             self._consumers.remove(consumer)
             consumer.lost()
         self._pushed = [one for one in self._pushed if one.stream is not stream]
+
+    def empty_stream(self, name: str) -> None:
+        """Lose the messages and consumers of a stream, which stays the same: two of three servers have died."""
+        if stream := self.streams.get(name):
+            stream.lose_messages()
+            self._lose_consumers(stream)
 
     def stall(self, client: str, stream: str, *, noticed: bool = False) -> None:
         """Stall the consumer of a follow.

@@ -89,6 +89,12 @@ class Stream:
         if sequence in self._stored:
             self._remove(sequence)
 
+    def lose_messages(self) -> None:
+        """Begin again with the first sequence, as the same stream."""
+        self.last_sequence = self._bytes = 0
+        self._stored.clear()
+        self._newest.clear()
+
     def subjects(self, now: float) -> set[str]:
         """All subjects that hold a message."""
         self._expire(now)

@@ -436,6 +436,21 @@ class BusContract:
 
         play(exchange)
 
+    def test_a_stream_that_is_deleted_and_created_again_is_another_one(self, play: Play) -> None:
+        async def exchange(harness: Harness) -> None:
+            bus = await with_stream(harness)
+            before = await bus.stream_state(SPEC.name)
+            await bus.delete_stream(SPEC.name)
+            assert await bus.stream_state(SPEC.name) is None
+            await bus.delete_stream(SPEC.name)
+            await bus.ensure_stream(SPEC)
+            after = await bus.stream_state(SPEC.name)
+            assert before is not None
+            assert after is not None
+            assert before.created != after.created
+
+        play(exchange)
+
     def test_a_server_that_stands_still_is_survived(self, play: Play) -> None:
         async def exchange(harness: Harness) -> None:
             bus, reader = await with_stream(harness), Reader()

@@ -6,7 +6,7 @@ import pytest
 
 from flotilla_common.api.resources import POD
 from flotilla_common.bus import subjects
-from flotilla_common.bus.interface import Bus, Message
+from flotilla_common.bus.interface import Bus, BusError, Message
 from flotilla_watcher import writer
 from flotilla_watcher.writer import WINDOW, StreamLost, StreamWriter, Superseded
 from tests.support.fake_bus import FakeBus
@@ -88,6 +88,49 @@ async def test_a_lost_stream_is_noticed_when_idle_and_when_busy() -> None:
     await busy.put("a")
     with pytest.raises(StreamLost):
         await busy.writer.flush()
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["same replica", "another replica"])
+async def test_a_stream_that_lost_its_messages_is_another_one_afterwards(again: bool) -> None:
+    """Readers recognise a stream by its creation, and would miss what is before the last message that they have."""
+    bus = FakeBus()
+    first = await Bench(bus).open()
+    await first.put("a", "b")
+    await first.writer.flush()
+    before = bus.streams[SPEC.name]
+    before.lose_messages()
+    if not again:
+        with pytest.raises(StreamLost):
+            await first.writer.check()
+    await Bench(bus).open("e2")
+    assert bus.streams[SPEC.name].created != before.created
+
+
+async def test_a_stream_that_lost_its_messages_is_deleted_once_the_bus_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = await Bench(FakeBus()).open()
+    await bench.put("a", "b")
+    await bench.writer.flush()
+    bench.bus.streams[SPEC.name].lose_messages()
+    delete, attempts = bench.bus.delete_stream, list[str]()
+
+    async def first_in_vain(name: str) -> None:
+        attempts.append(name)
+        if len(attempts) == 1:
+            raise BusError("no reply in time")
+        await delete(name)
+
+    monkeypatch.setattr(bench.bus, "delete_stream", first_in_vain)
+    with pytest.raises(StreamLost):
+        await bench.writer.check()
+    assert SPEC.name not in bench.bus.streams
+
+
+async def test_a_stream_with_messages_stays_the_same_for_the_next_writer() -> None:
+    bus = FakeBus()
+    await Bench(bus).open("e1")
+    before = bus.streams[SPEC.name].created
+    await Bench(bus).open("e2")
+    assert bus.streams[SPEC.name].created == before
 
 
 async def test_a_stream_of_many_gaps_is_filled_anew(monkeypatch: pytest.MonkeyPatch) -> None:

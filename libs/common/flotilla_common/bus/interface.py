@@ -106,6 +106,10 @@ class Bus(Protocol):
         """Create the stream, or update its configuration. Raises BusError on failure."""
         ...
 
+    async def delete_stream(self, name: str) -> None:
+        """Delete a stream, if it exists: one that is created afterwards is another one. Raises BusError on failure."""
+        ...
+
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
         """Store a message in the stream that owns the subject, and return its sequence. Raises BusError on failure."""
         ...

@@ -172,13 +172,17 @@ class JetStream:
                 raise
             current = (await self.stream_info(spec.name)).config
             if spec.rebuilt and current.get("storage") != wanted["storage"]:
-                await self._call(f"STREAM.DELETE.{spec.name}", {}, dict)
+                await self.delete_stream(spec.name)
                 await self._create_stream(wanted)
                 return
             if self._copies > int(current.get("num_replicas") or 1):
                 wanted |= {"num_replicas": self._copies}
             if any((current.get(name) or None) != (value or None) for name, value in wanted.items()):
                 await self._call(f"STREAM.UPDATE.{spec.name}", current | wanted, dict)
+
+    async def delete_stream(self, name: str) -> None:
+        with contextlib.suppress(StreamMissing):
+            await self._call(f"STREAM.DELETE.{name}", {}, dict)
 
     async def _create_stream(self, config: dict[str, Any]) -> None:
         await self._call(f"STREAM.CREATE.{config['name']}", config | {"num_replicas": self._copies}, dict)

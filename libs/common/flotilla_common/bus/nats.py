@@ -141,6 +141,9 @@ class NatsBus:
         await self._connection.ready(READY_SECONDS)
         await self._stream.ensure_stream(spec)
 
+    async def delete_stream(self, name: str) -> None:
+        await self._stream.delete_stream(name)
+
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
         return await (await self.send(subject, data, headers))
 
