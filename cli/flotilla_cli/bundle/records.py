@@ -15,8 +15,14 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import Message
 from flotilla_common.control.replay_controller import Planning
 
-FORMAT = 1
-"""Raised when older releases cannot read the file any more."""
+FORMAT = 2
+"""Raised when older releases cannot read the file any more.
+
+2: the subjects of pods say whose they are, and messages tell that pods have moved (docs/adr/0035).
+"""
+
+READABLE = (1, FORMAT)
+"""The formats that this release reads."""
 
 
 class UnreadableBundle(Exception):
@@ -103,8 +109,9 @@ def read(data: bytes) -> Bundle:
     records = _lines(data)
     if not records or not isinstance(header := records.pop(0), Header):
         raise UnreadableBundle("it does not begin with a bundle's header")
-    if header.format != FORMAT:
-        raise UnreadableBundle(f"its format is {header.format}, this release reads {FORMAT}")
+    if header.format not in READABLE:
+        formats = " and ".join(map(str, READABLE))
+        raise UnreadableBundle(f"its format is {header.format}, this release reads {formats}")
     begin = next((record.at for record in records if isinstance(record, Begin)), None)
     end = next((record.at for record in records if isinstance(record, End)), None)
     if begin is None or end is None:

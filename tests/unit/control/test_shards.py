@@ -215,8 +215,9 @@ async def test_a_released_lease_is_free_at_once() -> None:
     assert await b.tick(2) == {0}
 
 
-def test_shard_of_is_stable_and_spread() -> None:
-    assert shard_of("default", "sample", 4) == shard_of("default", "sample", 4)
+def test_shard_of_is_stable_across_releases_and_spread() -> None:
+    """Replicas of two releases with one number of shards hold leases side by side in an upgrade."""
+    assert [shard_of("default", name, 8) for name in ("sample", "web", "db")] == [3, 0, 5]
     counts = [0] * 4
     for index in range(1000):
         counts[shard_of("default", f"web-{index}", 4)] += 1

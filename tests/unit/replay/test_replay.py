@@ -290,10 +290,12 @@ def moved(recorded: Recorded) -> Recorded:
 
 
 def test_recordings_are_readable_whose_pods_have_short_subjects():
-    """Earlier releases did not publish whose a pod is."""
+    """Releases with format 1 did not publish whose a pod is."""
     made = first_pass()
     made.heard = [msgspec.structs.replace(one, subject=subjects.object_part(one.subject)) for one in made.heard]
-    again = Replay(made.bundle(), CLONE_SETS)
+    bundle = made.bundle()
+    former = msgspec.structs.replace(bundle, header=msgspec.structs.replace(bundle.header, format=1))
+    again = Replay(read(write(former)), CLONE_SETS)
     assert [step.differences for step in again.steps()] == [(), ()]
     assert again.missing == 0
 
@@ -357,7 +359,11 @@ def test_the_command_prints_whole_plans_as_json(tmp_path: Path):
     [
         pytest.param(lambda text: "", "it does not begin with a bundle's header", id="empty"),
         pytest.param(lambda text: "{}\n", "line 1: ", id="something else"),
-        pytest.param(lambda text: text.replace('"format":1', '"format":9'), "its format is 9", id="another format"),
+        pytest.param(
+            lambda text: text.replace('"format":2', '"format":9'),
+            "its format is 9, this release reads 1 and 2",
+            id="another format",
+        ),
         pytest.param(lambda text: text.rpartition('{"record":"end"')[0], "it is incomplete", id="cut off"),
         pytest.param(lambda text: text + "{", ": ", id="half a line"),
         pytest.param(lambda text: text.replace("clonesets", "others"), "no installed service plans others", id="kind"),
