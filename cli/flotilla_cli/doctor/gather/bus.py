@@ -162,7 +162,7 @@ async def _last(bus: NatsBus, stream: str, subject: str) -> _Stored | None:
 
 async def _ask(bus: NatsBus, subject: str, question: Json, reply: type[T]) -> T:
     return msgspec.json.decode(
-        await bus.request(f"$JS.API.{subject}", msgspec.json.encode(question), SECONDS), type=reply
+        await bus.request(f"{bus.api}.{subject}", msgspec.json.encode(question), SECONDS), type=reply
     )
 
 
