@@ -51,9 +51,9 @@ class Helm:
         documents = yaml.load_all(printed, Loader=yaml.CSafeLoader)  # a tenth of the time of the one in Python
         return [document for document in documents if document]
 
-    def install(self, verb: str = "install", **values: Value) -> str:
+    def install(self, verb: str = "install", chart: Path = CHART, **values: Value) -> str:
         """Install or upgrade the chart, and wait until everything is ready."""
-        return self.run(verb, "flotilla", str(CHART), "--wait", "--timeout", PATIENCE, *settings(values))
+        return self.run(verb, "flotilla", str(chart), "--wait", "--timeout", PATIENCE, *settings(values))
 
 
 class Release:
@@ -91,6 +91,21 @@ class Release:
         """Scale `deploy/flotilla-<service>`; return when this many replicas are ready."""
         await asyncio.to_thread(self.kubectl, "scale", f"deploy/flotilla-{service}", f"--replicas={replicas}")
         await eventually(lambda: self.ready(service, replicas), 90)
+
+    async def use(self, service: str, image: str) -> None:
+        """Replace the pods of `deploy/flotilla-<service>` by pods with this image; return when they are ready."""
+        workload = f"deploy/flotilla-{service}"
+        await asyncio.to_thread(self.kubectl, "set", "image", workload, f"{service}={image}")
+        await self.rolled_out(workload)
+
+    def images(self) -> dict[str, set[str]]:
+        """Return the images of our own pods that are not being deleted, by service."""
+        found: dict[str, set[str]] = {}
+        for pod in self.pods():
+            if "deletionTimestamp" not in pod["metadata"]:
+                service = pod["metadata"]["labels"]["app.kubernetes.io/component"]
+                found.setdefault(service, set()).update(one["image"] for one in pod["spec"]["containers"])
+        return found
 
     async def rolled_out(self, *workloads: str, seconds: int = 120) -> None:
         """Run `kubectl rollout status` for each."""
@@ -134,11 +149,11 @@ class Release:
 
 
 @asynccontextmanager
-async def release(cluster: RealCluster, **values: Value) -> AsyncGenerator[Release]:
+async def release(cluster: RealCluster, chart: Path = CHART, **values: Value) -> AsyncGenerator[Release]:
     """Install the chart with these values on a cluster, with its images pushed."""
     push_images(cluster)
     made = Release(cluster, await helm(cluster.kubeconfig))
-    await asyncio.to_thread(made.helm.install, **values)
+    await asyncio.to_thread(made.helm.install, chart=chart, **values)
     yield made
 
 

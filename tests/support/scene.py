@@ -77,10 +77,10 @@ class Scene(Generic[Running]):
         """Merge into a CloneSet's spec."""
         await asyncio.to_thread(self._stored.patch, "clone", name, {"spec": spec})
 
-    async def roll(self, name: str, image: str) -> None:
-        """Change the image."""
-        patch = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image}]
-        await asyncio.to_thread(self._stored.patch, "clone", name, patch, kind=JSON_PATCH)
+    async def roll(self, name: str, image: str, kind: str = "clone", spec: str = "/spec/template/spec") -> None:
+        """Change the image; `spec` is the path of what has the containers."""
+        patch = [{"op": "replace", "path": f"{spec}/containers/0/image", "value": image}]
+        await asyncio.to_thread(self._stored.patch, kind, name, patch, kind=JSON_PATCH)
 
     async def settle(self, name: str, image: str, replicas: int, seconds: float = 120) -> None:
         """Wait until all pods run the image and the status agrees."""
