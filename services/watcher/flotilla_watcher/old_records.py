@@ -1,8 +1,8 @@
 """Stores the oldest messages of last-value streams on disk again, before too many gaps follow them (docs/adr/0037).
 
-A message that is replaced leaves a gap. With more than 250,000 gaps between a stream's first and last message
-nats-server does not write the stream's index any more, and after a kill it reads the whole stream. Each message that
-moves from the beginning to the end closes the gaps behind it.
+A message that is replaced leaves a gap. With too many gaps between a stream's first and last message nats-server does
+not write the stream's index any more, and after a kill it reads the whole stream. Each message that moves from the
+beginning to the end closes the gaps behind it.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from flotilla_common.clock import Clock
 from flotilla_watcher import metrics
 
 MOST_GAPS = 100_000
-"""Gaps from which the oldest messages are stored again: as many as 2,000 decisions per minute leave in 50 minutes."""
+"""Gaps from which the oldest messages are stored again, far below the 250,000 that `flotilla doctor` warns of."""
 
 MOST_MESSAGES = 1_000
 """Limit of messages that one check handles, about three seconds of requests."""
