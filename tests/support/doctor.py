@@ -30,7 +30,13 @@ async def doctor_at(kubeconfig: Path, bus: str, environment: Mapping[str, str]) 
         *(sys.executable, "-m", "flotilla_cli", "doctor", "-o", "json"),
         f"--kubeconfig={kubeconfig}",
         f"--nats={bus}",
-    return await _examine(flotilla.cluster.kubeconfig, flotilla.nats.url, environment(flotilla.nats))
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    output, errors = await process.communicate()
+    assert output, errors.decode()
+    return process.returncode or 0, msgspec.json.decode(output)
 
 
 async def doctor_of_chart(flotilla: Release, folder: Path) -> tuple[int, Json]:
@@ -46,24 +52,10 @@ async def doctor_of_chart(flotilla: Release, folder: Path) -> tuple[int, Json]:
         assert port is not None, "kubectl forwards no port"
         trusted = {"FLOTILLA_NATS_CREDS": str(reader), "FLOTILLA_NATS_CA": str(reader)}
         url = f"tls://localhost:{port[1].decode()}"
-        return await _examine(flotilla.cluster.kubeconfig, url, {**os.environ, **trusted})
+        return await doctor_at(flotilla.cluster.kubeconfig, url, {**os.environ, **trusted})
     finally:
         forward.kill()
         await forward.wait()
-
-
-async def _examine(kubeconfig: Path, url: str, environment: Mapping[str, str]) -> tuple[int, Json]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "flotilla_cli", "doctor", "-o", "json"),
-        f"--kubeconfig={kubeconfig}",
-        f"--nats={url}",
-        env=environment,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    output, errors = await process.communicate()
-    assert output, errors.decode()
-    return process.returncode or 0, msgspec.json.decode(output)
 
 
 def named(report: Json) -> set[tuple[str, str]]:
