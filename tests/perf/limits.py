@@ -10,3 +10,9 @@ def within(figure: str, value: float) -> None:
     """Print a figure, and hold it against its limit."""
     print(f"\n{figure}: {value:.3f} (limit {LIMITS[figure]})")
     assert value <= LIMITS[figure]
+
+
+def at_least(figure: str, value: float) -> None:
+    """Print a figure, and hold it against its lower limit."""
+    print(f"\n{figure}: {value:.3f} (at least {LIMITS[figure]})")
+    assert value >= LIMITS[figure]

@@ -29,6 +29,8 @@ OTHER = {
     "manager.image.tag": "v9",
     "monitoring.interval": "1m",
     "nats.image.tag": "v9",
+    "nats.memory.goLimit": "1GiB",
+    "nats.memory.store": "2GB",
     "nats.storage.size": "1Gi",
     "nats.url": "tls://x:4222",
     "networkPolicy.apiserver": ["10.0.0.1/32"],

@@ -480,6 +480,14 @@ def test_a_bus_of_ones_own_is_reached_with_its_secrets(chart: Helm) -> None:
     assert not any("issuer" in argument for argument in alone.args("Deployment", "flotilla-watcher"))
 
 
+def test_the_bus_of_a_large_cluster_gets_more_memory(chart: Helm) -> None:
+    made = rendered(chart, NO_CRDS, "nats.memory.goLimit=1GiB,nats.memory.store=2GB")
+    environment = made.one("StatefulSet", "flotilla-bus")["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert {"name": "GOMEMLIMIT", "value": "1GiB"} in environment
+    assert {"name": "GOGC", "value": "100"} in environment
+    assert "max_memory_store: 2GB" in made.one("ConfigMap", "flotilla-bus")["data"]["nats.conf"]
+
+
 def test_three_servers_know_each_other(chart: Helm) -> None:
     made = rendered(chart, NO_CRDS, "nats.replicas=3")
     configuration = made.one("ConfigMap", "flotilla-bus")["data"]["nats.conf"]

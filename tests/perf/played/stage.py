@@ -8,6 +8,7 @@ import asyncio
 import sys
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +18,8 @@ import yaml
 
 from flotilla_common.bus.interface import Message
 from flotilla_common.clock import SystemClock
+from flotilla_common.control.leases import Lease
+from flotilla_common.control.shards import ROLE_LABEL, SERVICE_LABEL
 from flotilla_dev.cluster.control_plane import ControlPlane, PlaneOptions
 from flotilla_dev.cluster.ports import free_ports
 from tests.perf.played.population import Sizes
@@ -44,6 +47,12 @@ class Shown(msgspec.Struct):
     sent: dict[int, float]
     reactions: list[float]
     requests: dict[str, int]
+
+
+class Leases(msgspec.Struct):
+    """A LIST of leases."""
+
+    items: list[Lease]
 
 
 class Reader:
@@ -111,6 +120,13 @@ class Stage:
         """Return what the player has recorded."""
         _, text = page(self._port, "played")
         return msgspec.json.decode(text, type=Shown)
+
+    def holders(self, service: str) -> Counter[str]:
+        """Return how many shards of a service each process holds, by the name under which it holds leases."""
+        selector = f"{SERVICE_LABEL}={service},{ROLE_LABEL}=shard"
+        _, text = page(self._port, f"apis/coordination.k8s.io/v1/leases?labelSelector={selector}")
+        leases = msgspec.json.decode(text, type=Leases).items
+        return Counter(lease.spec.holder_identity for lease in leases if lease.spec.holder_identity)
 
     def memory(self) -> dict[str, float]:
         """Return the resident memory of every process, in MiB."""
