@@ -165,7 +165,7 @@ def percentile(values: list[float], share: float) -> float:
     return values[min(int(len(values) * share), len(values) - 1)]
 
 
-async def test_memory_of_a_hundred_thousand_pods(starts: list[Started], grown: Grown) -> None:
+async def test_memory_of_a_hundred_thousand_pods(grown: Grown, starts: list[Started]) -> None:
     small = {name: statistics.median(one.memory[name] for one in starts) for name in grown.memory}
     pods = LARGE.pods - SMALL.pods
     slopes = {name: (mib - small[name]) * 1024 / pods for name, mib in grown.memory.items()}

@@ -26,7 +26,7 @@ SIZES = Sizes(sets=200, pods_each=PODS_EACH, nodes=500)
 PLANS = "flotilla_plan_seconds_count"
 PODS = 'flotilla_mirror_objects{resource="core.pods"}'
 
-OFFERED = 4000
+OFFERED = 2000
 """Changes a second, each of another CloneSet than the last: more than two replicas can plan."""
 
 WARM_SECONDS, MEASURED_SECONDS = 2.0, 15.0
