@@ -104,6 +104,7 @@ class Publisher:
         self._known = PublishedObjects(resource)
         self._affiliated = subjects.affiliated(resource)
         self._unlisted: set[Key] = set()  # of these, what the LIST under way has not had yet
+        self._listed = 0  # objects of the LIST under way
         self._epoch = ""
         self._version = ""
         self._count = 0
@@ -125,11 +126,13 @@ class Publisher:
         self._way = way
         self._epoch, self._version = subjects.epoch(self._lineage, self._entropy.token()), ""
         self._unlisted = set(self._known)
+        self._listed = self._count = 0
         await self._writer.begin(self._epoch, self._marker(subjects.LISTING, str(self._reached)))
         if self._nodes is not None:
             await self._nodes.listing(self._epoch)
 
     async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
+        self._listed += 1
         self._unlisted.discard((head.namespace, head.name))
         body = await self._publish(self._subject(head, item), subjects.ADDED, head, item)
         if self._nodes is not None:
@@ -183,12 +186,16 @@ class Publisher:
             self._log.info("watching" if not trouble else "not watching", why=trouble)
 
     async def beat(self) -> None:
-        """Repeat the marker, while the watch is known to work."""
+        """Repeat the marker, while the watch is known to work, or a LIST makes progress."""
         metrics.LAG.labels(self._resource.id).set(self._clock.monotonic() - self._proof if self._trouble else 0.0)
         if not self._trouble and self._version:
             started = self._clock.monotonic()
             await self._mark()
             metrics.EVENT_SECONDS.labels(self._resource.id).set(self._clock.monotonic() - started)
+        elif not self._version and self._listed > self._count:
+            # A LIST of a hundred thousand objects takes longer than followers wait for a silent bus.
+            self._count = self._listed
+            await self._writer.mark(self._epoch, self._marker(subjects.LISTING, str(self._reached)))
 
     def _subject(self, head: HeadMeta, item: msgspec.Raw, *, gone: bool = False) -> str:
         """Return the subject of the object; of one that is `gone`, that of its last message."""

@@ -10,6 +10,7 @@ from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.bus import subjects
 from flotilla_common.mirror import table as table_module
+from flotilla_common.mirror.feed import LISTING_SHARE
 from flotilla_common.mirror.mirror import TEND_SECONDS
 from flotilla_common.mirror.table import Table
 from tests.unit.mirror.test_direct_reading import Sourced, head, raw
@@ -132,6 +133,40 @@ async def test_a_bus_that_is_whole_but_was_never_synced_is_not_trusted() -> None
     await bench.feed.tick()
     assert bench.feed.direct
     await bench.feed.stop()
+
+
+async def test_a_list_that_makes_progress_is_waited_for_but_not_without_end() -> None:
+    bench = await started()
+    steps = range(10, 30 * LISTING_SHARE + 1, 10)
+    waited: list[int] = []
+    for seconds in steps:
+        bench.clock.time += 10.0
+        await bench.mark("listing", count=seconds)
+        await bench.feed.tick()
+        if not bench.feed.direct:
+            waited.append(seconds)
+    assert waited == list(steps[:-1])
+    await bench.feed.stop()
+
+
+async def test_a_list_that_makes_no_progress_any_more_is_not_waited_for() -> None:
+    bench = await started()
+    bench.clock.time += 25.0
+    await bench.mark("listing", count=100)
+    bench.clock.time += 29.0
+    await bench.feed.tick()
+    assert not bench.feed.direct
+    bench.clock.time += 1.0
+    await bench.feed.tick()
+    assert bench.feed.direct
+    await bench.feed.stop()
+
+
+async def test_a_list_is_no_proof_that_the_table_is_up_to_date() -> None:
+    bench = await started()
+    bench.clock.time += 5.0
+    await bench.mark("listing", count=100)
+    assert shown("lag_seconds") == 5.0
 
 
 async def test_a_source_that_falls_back_says_when_it_is_synced() -> None:

@@ -69,8 +69,8 @@ class Bench:
         headers |= {"op": op, "rv": meta["resourceVersion"], "uid": meta["uid"], "epoch": epoch}
         await self.bus.publish(subjects.kube(POD, "ns", meta["name"]), data, headers)
 
-    async def mark(self, state: str, version: int = 0, epoch: str = "e1") -> None:
-        marker = subjects.Marker(epoch=epoch, state=state, rv=str(version))
+    async def mark(self, state: str, version: int = 0, epoch: str = "e1", count: int = 0) -> None:
+        marker = subjects.Marker(epoch=epoch, state=state, rv=str(version), count=count)
         await self.bus.publish(subjects.kube_marker(POD), msgspec.json.encode(marker), {"epoch": epoch})
 
     async def publish(self, epoch: str, version: int, *bodies: bytes) -> None:

@@ -253,4 +253,25 @@ async def test_the_marker_waits_for_the_end_of_the_list() -> None:
     await publishing.publisher.listed(decode_head(raw).metadata, msgspec.Raw(raw))
     await publishing.publisher.unlisted(decode_head(raw).metadata, msgspec.Raw(raw))
     await publishing.publisher.beat()
-    assert [marker.state for marker in publishing.written.markers] == ["listing"]
+    assert {marker.state for marker in publishing.written.markers} == {"listing"}
+
+
+async def test_a_long_list_is_marked_while_it_makes_progress() -> None:
+    publishing = Publishing()
+    publisher, markers = publishing.publisher, publishing.written.markers
+    await publishing.relist(WEB, FREE)
+    await publisher.listing("pages")
+    await publisher.beat()
+    for document in (WEB, FREE):
+        raw = encode(document)
+        await publisher.listed(decode_head(raw).metadata, msgspec.Raw(raw))
+        await publisher.beat()
+        await publisher.beat()
+    await publisher.complete("20")
+    shown = [(marker.state, marker.count) for marker in markers[2:]]
+    assert shown == [
+        (subjects.LISTING, 0),
+        (subjects.LISTING, 1),
+        (subjects.LISTING, 2),
+        (subjects.SYNCED, 2),
+    ]

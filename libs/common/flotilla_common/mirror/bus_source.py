@@ -71,6 +71,8 @@ class BusSource:
         self._marker_gate = MarkerGate()
         self.last_update = clock.monotonic()
         """Time (monotonic) of the last proof that the source is up to date."""
+        self.last_listed = float("-inf")
+        """Time (monotonic) of the last proof that the watcher's LIST makes progress."""
         self._follow: Follow | None = None
         self._fetches: set[asyncio.Task[None]] = set()
         self._log = structlog.get_logger(resource=decoder.resource.id)
@@ -118,8 +120,7 @@ class BusSource:
 
     def _receive(self, message: Message) -> None:
         if message.subject == self._marker_subject:
-            self.last_update = self._clock.monotonic()
-            self._follow_line(self._marker_gate.note(message).epoch)
+            self._note(self._marker_gate.note(message))
         else:
             self._follow_line(message.headers.get(subjects.EPOCH, ""))
             self._take(message)
@@ -134,6 +135,13 @@ class BusSource:
         if not self.synced:
             self.synced = True
             self._on_synced()
+
+    def _note(self, marker: subjects.Marker) -> None:
+        if marker.state == subjects.LISTING and marker.count:
+            self.last_listed = self._clock.monotonic()
+        else:
+            self.last_update = self._clock.monotonic()
+        self._follow_line(marker.epoch)
 
     def _can_use(self, marker: subjects.Marker) -> bool:
         """Report whether the subjects say whose the objects are, if that matters.

@@ -88,6 +88,11 @@ class BusSources:
         return min((source.last_update for source in newest if source is not None), default=self._clock.monotonic())
 
     @property
+    def last_listed(self) -> float:
+        """Time (monotonic) of the last proof that the watcher's LIST makes progress."""
+        return max((source.last_listed for source in self._sources()), default=float("-inf"))
+
+    @property
     def interests(self) -> Interests:
         """The interests of the synced sources."""
         return frozenset(one for source in self._sources() if source.synced for one in source.interests)

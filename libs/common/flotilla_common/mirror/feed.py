@@ -29,6 +29,13 @@ from flotilla_common.mirror.direct_source import DirectSource
 from flotilla_common.mirror.scope import Interests, Scope
 
 
+LISTING_SHARE = 10
+"""While the watcher's LIST makes progress, the bus is waited for this many times longer.
+
+The LIST of a service would take as long, and would slow down the watcher's.
+"""
+
+
 class Feed:
     """The feed of one table. Objects of a single `namespace` are private: they never go over the bus."""
 
@@ -117,14 +124,20 @@ class Feed:
                 self._log.info("the bus is back, reading from it again")
                 direct, self._source = self._source, self._bus
                 await direct.stop()
-        elif not self.direct:
+        elif not self.direct and not self._is_filled(silence):
             self._log.warning("no data from the bus, watching the apiserver directly", seconds=round(silence, 1))
             self._source = self._direct_source()
             await self._source.start()
-        elif self._rescoped:
+        elif self.direct and self._rescoped:
             await self._source.stop()
             self._source = self._direct_source()
             await self._source.start()
+
+    def _is_filled(self, silence: float) -> bool:
+        """Report whether the watcher is publishing a LIST, which is soon complete."""
+        assert self._bus is not None
+        listed = self._clock.monotonic() - self._bus.last_listed
+        return listed < self._fallback_after and silence < self._fallback_after * LISTING_SHARE
 
     def covers(self, namespace: str) -> bool:
         """Report whether the table holds all objects of the namespace."""
