@@ -28,7 +28,6 @@ from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.direct_source import DirectSource
 from flotilla_common.mirror.scope import Interests, Scope
 
-
 LISTING_SHARE = 10
 """While the watcher's LIST makes progress, the bus is waited for this many times longer.
 
