@@ -259,10 +259,10 @@ async def test_the_marker_waits_for_the_end_of_the_list() -> None:
 async def test_a_long_list_is_marked_while_it_makes_progress() -> None:
     publishing = Publishing()
     publisher, markers = publishing.publisher, publishing.written.markers
-    await publishing.relist(WEB, FREE)
+    await publishing.relist(WEB, pod("b", 2))
     await publisher.listing("pages")
     await publisher.beat()
-    for document in (WEB, FREE):
+    for document in (WEB, pod("b", 2)):
         raw = encode(document)
         await publisher.listed(decode_head(raw).metadata, msgspec.Raw(raw))
         await publisher.beat()
