@@ -115,11 +115,12 @@ async def test_a_rollout_while_servers_are_killed(flotilla: Release, audit: Audi
             killing.cancel()
             await asyncio.gather(killing, return_exceptions=True)
         took = clock.monotonic() - began
-        print(f"\n{len(killer.kills)} kills in {took:.0f} s, {fallbacks(flotilla)} streams away for half a minute")
+        print(f"\n{len(killer.kills)} kills in {took:.0f} s")
         within("bus_kills_seconds", took)
         assert set(Counter(killer.kills)) == {f"flotilla-bus-{number}" for number in range(SERVERS)}
         assert not place.seen.broken()
     await flotilla.healthy()
+    print(f"\n{fallbacks(flotilla)} streams away for half a minute")
     with flotilla.forwarded_bus() as (url, environment):
         deadline = clock.monotonic() + 90
         code, report = await doctor_at(flotilla.cluster.kubeconfig, url, environment)
