@@ -58,6 +58,40 @@ async def test_the_first_replica_leads_and_the_second_stands_by() -> None:
     assert not b.shards.owns("ns", "x")
 
 
+async def test_replicas_that_start_together_share_at_once() -> None:
+    api = ScriptedApi()
+    a, b = Replica(api, "a", count=4), Replica(api, "b", count=4)
+    a.shards.join()
+    b.shards.join()
+    assert await a.tick() == frozenset()
+    assert await b.tick() == {0, 1}
+    assert await a.tick(2) == {2, 3}
+    assert (a.gained, b.gained) == ([{2, 3}], [{0, 1}])
+
+
+async def test_a_replica_alone_takes_all_shards_after_a_while() -> None:
+    api = ScriptedApi()
+    a = Replica(api, "a", count=4)
+    a.shards.join()
+    assert await a.tick() == frozenset()
+    assert await a.tick(shards_module.JOIN_SECONDS) == {0, 1, 2, 3}
+
+
+async def test_a_replica_continues_with_its_shards_at_once_after_a_restart() -> None:
+    api = ScriptedApi()
+    assert await Replica(api, "a", count=4).tick() == {0, 1, 2, 3}
+    again = Replica(api, "a", count=4)
+    again.shards.join()
+    assert await again.tick() == {0, 1, 2, 3}
+
+
+async def test_the_only_shard_is_taken_at_once() -> None:
+    api = ScriptedApi()
+    a = Replica(api, "a")
+    a.shards.join()
+    assert await a.tick() == {0}
+
+
 async def test_a_silent_leader_is_replaced_after_the_lease_duration_on_the_challengers_clock() -> None:
     api = ScriptedApi()
     a, b = Replica(api, "a"), Replica(api, "b")

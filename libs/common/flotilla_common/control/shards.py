@@ -10,7 +10,7 @@ ended. The first shard, which every number has, decides between replicas that st
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 import msgspec
 import structlog
@@ -30,6 +30,12 @@ NUMBER_LABEL = "flotilla.kruise.io/shards"
 
 RENEWALS_AT_ONCE = 8
 """Concurrent renewals; a replica has a few leases."""
+
+JOIN_SECONDS = 3.0
+"""Time in which a replica that is alone at its start takes none of several shards, because others may be starting, too.
+
+It would read the objects of all shards, and Python keeps most of that memory when others take their share.
+"""
 
 RELEASE_SECONDS = 5.0
 RELEASE_TRIES = 3
@@ -81,6 +87,7 @@ class Shards:
         self._strangers: dict[str, LeaseHold] = {}  # leases with another number of shards, of either role
         self._identity = identity
         self._serving: dict[int, int] = {}  # resynced shards, and the tenure of that resync
+        self._takes_alone_from = float("-inf")  # monotonic
         self._retired = False
         self._version = 0  # resourceVersion of the last LIST of leases
         self._went_back: VersionsWentBack | None = None  # raised by a resync
@@ -134,8 +141,14 @@ class Shards:
         self._retired = True
         self._serving.clear()
 
+    def join(self) -> None:
+        """Give others that start now JOIN_SECONDS to become members, if there are several shards to share."""
+        if self._number and self.count > 1:
+            self._takes_alone_from = self._clock.monotonic() + JOIN_SECONDS
+
     async def run(self) -> None:
         """Keep the leases until cancelled, then release them. Raises VersionsWentBack."""
+        self.join()
         under_way: asyncio.Task[bool] | None = None
         try:
             while True:
@@ -193,13 +206,17 @@ class Shards:
             self._serving.pop(index, None)
             await self._leases[index].release()
         await self._renew([self._leases[index] for index in held[:share]])
-        kept = len(held[:share])
-        for index, lease in enumerate(self._leases):
-            if kept < share and lease.stale and index not in held and (index == 0 or self._number_leads()):
-                kept += 1 if await lease.acquire_or_renew() else 0
+        if self._members_alive() > 1 or self._clock.monotonic() >= self._takes_alone_from:
+            await self._take(share - len(held[:share]), held)
         self._resync()
         await self._delete_what_is_left()
         return not any(lease.unanswered for lease in (*self._leases, self._member, *self._peers.values()))
+
+    async def _take(self, missing: int, held: Collection[int]) -> None:
+        """Take so many of the shards that nobody holds."""
+        for index, lease in enumerate(self._leases):
+            if missing > 0 and lease.stale and index not in held and (index == 0 or self._number_leads()):
+                missing -= 1 if await lease.acquire_or_renew() else 0
 
     async def _renew(self, ours: Sequence[LeaseHold]) -> None:
         """Renew our leases and our membership concurrently.
@@ -302,9 +319,12 @@ class Shards:
 
     def _fair_share(self) -> int:
         """Return how many shards this replica may hold, given the live members."""
+        return -(-self.count // self._members_alive())
+
+    def _members_alive(self) -> int:
+        """Return the number of live members with our number of shards, this one included."""
         peers = [peer for name, peer in self._peers.items() if name not in self._strangers]
-        alive = 1 + sum(1 for peer in peers if peer.holder and not peer.stale)
-        return -(-self.count // alive)
+        return 1 + sum(1 for peer in peers if peer.holder and not peer.stale)
 
     def _is_strange(self, lease: Lease) -> bool:
         """Report whether the lease's holder has another number of shards. Older releases did not publish theirs."""
