@@ -167,6 +167,10 @@ class Watched:
         """Wait for this number of events."""
         await eventually(lambda: _done(len(self.events) >= number))
 
+    async def until_told(self, kind: str, name: str) -> None:
+        """Wait for an event of this type and name; a real cluster may change pods before it."""
+        await eventually(lambda: _done((kind, name) in self.told))
+
 
 async def _done(value: bool) -> bool:
     return value
