@@ -213,7 +213,7 @@ class Shards:
         return not any(lease.unanswered for lease in (*self._leases, self._member, *self._peers.values()))
 
     async def _take(self, missing: int, held: Collection[int]) -> None:
-        """Take so many of the shards that nobody holds."""
+        """Take this number of the shards that have no holder."""
         for index, lease in enumerate(self._leases):
             if missing > 0 and lease.stale and index not in held and (index == 0 or self._number_leads()):
                 missing -= 1 if await lease.acquire_or_renew() else 0
