@@ -30,8 +30,8 @@ from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.table import VersionsWentBack
 from flotilla_common.tracing.context import change
 
-PLANNING_SHARE = 20.0
-"""After a pass, the object rests for this many times the planning time, which is a twentieth of a core at most."""
+PLANNING_SHARE = 10.0
+"""After a pass, the object rests for this many times the planning time: planning takes a tenth of a core at most."""
 
 ANSWER_SHARE = 4.0
 """After a pass without writes, the object rests for this many times the apiserver's current write latency.

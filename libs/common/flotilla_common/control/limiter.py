@@ -27,11 +27,10 @@ MOST = 64.0
 SLOW_FACTOR = 8.0
 """A response that takes this many times the best latency is a sign of overload."""
 
-SLOW_FLOOR = 0.25
-"""Shortest latency in seconds that is a sign of overload: the noise of a small, busy apiserver is not.
+SLOW_FLOOR = 0.1
+"""Shortest latency in seconds that is a sign of overload: scheduling noise is not.
 
-With 0.1 s, scheduler and kubelets took most of such an apiserver, and its cores had pauses at the end of a creation. A
-longer queue would not increase throughput; the scheduler, the kubelets and our next write would only wait longer.
+A longer queue would not increase throughput; the scheduler, the kubelets and our next write would only wait longer.
 """
 
 

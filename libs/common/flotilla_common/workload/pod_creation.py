@@ -15,7 +15,7 @@ from flotilla_common.api.documents import mapping, sequence
 from flotilla_common.control.plan import Json
 from flotilla_common.gates import Gates
 
-CREATES_PER_PASS = 64
+CREATES_PER_PASS = 32
 """Most pods that one pass creates.
 
 A new pod gets its readiness conditions in the pass after it gets a node; with short passes it has them before its
