@@ -17,7 +17,7 @@ Key = tuple[str, str]
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """What was published last of an object."""
+    """The state of an object as it was published last."""
 
     uid: str
     version: str

@@ -39,7 +39,7 @@ class Source(Protocol):
         ...
 
     def render(self, number: int, version: int, changes: int) -> bytes:
-        """Return the object after so many changes."""
+        """Return the object after this number of changes."""
         ...
 
 

@@ -28,7 +28,7 @@ RESTARTS = "9876543"
 
 
 class Sizes(msgspec.Struct, frozen=True):
-    """How many objects there are."""
+    """The numbers of objects."""
 
     sets: int
     pods_each: int

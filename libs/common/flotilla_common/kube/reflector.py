@@ -70,7 +70,7 @@ decode_head = msgspec.json.Decoder(Head).decode
 
 
 Way = Literal["streamed", "pages"]
-"""How a list is read."""
+"""The way in which a list is read."""
 
 
 class Sink(Protocol):
