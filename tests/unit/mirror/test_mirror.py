@@ -12,6 +12,8 @@ from flotilla_common.api.resources import NODE, POD, SECRET
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus
 from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
+from flotilla_common.kube.reflector import decode_head
+from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.table import Table, VersionsWentBack
 from tests.support.fake_bus import FakeBus
@@ -370,6 +372,21 @@ async def test_a_consistent_list_knows_better_than_an_inference(bench: Bench) ->
     bench.api.objects, bench.api.version = {"a": body("a", 5)}, 20
     await bench.mirror.read_owned(POD, "ns")
     assert bench.held == {"a": "5"}
+
+
+async def test_a_consistent_list_decodes_only_what_is_new(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    await bench.publish("e1", 10, body("a", 5), body("b", 6))
+    bench.api.objects, bench.api.version = {"a": body("a", 5), "b": body("b", 11), "c": body("c", 12)}, 20
+    decoded, decode = list[str](), ObjectDecoder[Thing].decode
+
+    def noted(decoder: ObjectDecoder[Thing], raw: bytes | msgspec.Raw, source: str = "") -> Thing | None:
+        decoded.append(decode_head(raw).metadata.name)
+        return decode(decoder, raw, source)
+
+    monkeypatch.setattr(ObjectDecoder, "decode", noted)
+    await bench.mirror.read_owned(POD, "ns")
+    assert decoded == ["b", "c"]
+    assert bench.held == {"a": "5", "b": "11", "c": "12"}
 
 
 async def test_an_answer_that_was_under_way_does_not_undo_a_later_inference(bench: Bench) -> None:

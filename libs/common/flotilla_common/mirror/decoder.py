@@ -4,7 +4,7 @@ An object that does not fit its type, or that an indexer or a listener of the ta
 it is set aside with the error, and a listener may report it. A later version, or its deletion, clears that entry.
 """
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from typing import Generic, TypeVar, cast
 
 import msgspec
@@ -88,17 +88,40 @@ class ObjectDecoder(Generic[T]):
             return
         now = subjects.affiliation(subject)
         if now is None or not any(interest.covers(head.namespace, now) for interest in self.interests):
-            self.leave_out(head)
+            self.leave_out(head.uid, version_number(head.resource_version))
 
-    def leave_out(self, head: HeadMeta) -> None:
-        """Drop an object that at the version of `head` does not belong into the table: it exists, and may come back."""
-        version = version_number(head.resource_version)
-        aside = self.undecodable.get(head.uid)
+    def leave_out(self, uid: str, version: int) -> None:
+        """Drop an object that at this version does not belong into the table: it exists, and may come back."""
+        aside = self.undecodable.get(uid)
         if aside is not None and version_number(aside.version) <= version:
-            del self.undecodable[head.uid]
-        held = self.table.by_uid(head.uid)
+            del self.undecodable[uid]
+        held = self.table.by_uid(uid)
         if held is not None:
             self.table.evict(held, version, notify=True)
+
+    def split(self, items: Iterable[msgspec.Raw]) -> tuple[list[T], dict[str, int]]:
+        """Return the objects of a LIST that belong into the table, and the versions of the others by uid.
+
+        Those that cannot be decoded are set aside.
+        """
+        needed, others = list[T](), dict[str, int]()
+        for item in items:
+            if not self.covers_raw(item):
+                head = decode_head(item).metadata
+                others[head.uid] = version_number(head.resource_version)
+            elif (obj := self._held_or_decoded(item)) is not None:
+                needed.append(obj)
+        return needed, others
+
+    def _held_or_decoded(self, raw: msgspec.Raw) -> T | None:
+        """Return the table's object if it is of this version: Python keeps most of the memory of second copies."""
+        try:
+            head = decode_head(raw).metadata
+        except (msgspec.MsgspecError, RecursionError):
+            return self.decode(raw)  # which reports it
+        held = self.table.by_uid(head.uid)
+        is_same = held is not None and version_of(held) == version_number(head.resource_version)
+        return held if is_same else self.decode(raw)
 
     def decode(self, raw: bytes | msgspec.Raw, source: str = "") -> T | None:
         """Decode an object without applying it; return None when it was set aside.

@@ -101,7 +101,7 @@ class DirectSource:
         if self._decoder.covers_raw(item):
             self._decoder.take(item, as_of, covered=True)
         else:
-            self._decoder.leave_out(head)
+            self._decoder.leave_out(head.uid, version_number(head.resource_version))
 
     async def progress(self, version: str) -> None:
         self._note_contact()

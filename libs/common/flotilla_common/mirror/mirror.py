@@ -19,7 +19,7 @@ from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock
 from flotilla_common.health import Health
 from flotilla_common.kube.interface import Api, ApiError, pages
-from flotilla_common.kube.reflector import HeadMeta, decode_head
+from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.mirror.decoder import ObjectDecoder, OnUndecodable, Undecodable
 from flotilla_common.mirror.feed import Feed, NamedFeed, Reader
 from flotilla_common.mirror.scope import Needs, Scope
@@ -231,25 +231,21 @@ class Mirror:
         return decoder.take(body, as_of)
 
     async def read_owned(self, resource: Resource, namespace: str = "", *, name: str = "") -> None:
-        """Run one consistent LIST of a namespace (empty: all), or of one `name`, and apply it as a whole.
+        """Run one consistent LIST of a namespace (empty: all), or of one `name`, and apply it.
 
-        Objects that the LIST lacks are removed. Raises ApiError or Unreachable when it fails, VersionsWentBack when
-        etcd was restored.
+        Each page is applied as it comes; at the end objects that the LIST lacks are removed. Raises ApiError or
+        Unreachable when it fails, VersionsWentBack when etcd was restored.
         """
         decoder = self._decoders[resource]
-        known = decoder.table.newest
-        objects, others = list[Any](), dict[str, HeadMeta]()  # others exist, but are not needed
+        known, version = decoder.table.newest, 0
+        listed, others = set[str](), dict[str, int]()  # others exist, but are not needed: versions by uid
         fields = f"metadata.name={name}" if name else ""
-        version = ""
         try:
             async for page in pages(self._api, resource, namespace, field_selector=fields):
-                for item in page.items:
-                    if not decoder.covers_raw(item):
-                        head = decode_head(item).metadata
-                        others[head.uid] = head
-                    elif (obj := decoder.decode(item)) is not None:
-                        objects.append(obj)
-                version = page.resource_version
+                version = version_number(page.resource_version)
+                needed, left_out = decoder.split(page.items)
+                listed |= decoder.table.merge(needed, version, known=known)
+                others |= left_out
         except ApiError as error:
             if error.code == 404 and self._feeds[resource].optional:
                 return  # the kind is gone; its objects are dropped when it comes back without them
@@ -260,9 +256,9 @@ class Mirror:
             there = obj.metadata
             return there.uid not in aside and namespace in ("", there.namespace) and name in ("", there.name)
 
-        decoder.table.replace(objects, version_number(version), scope, known=known)
-        for head in others.values():
-            decoder.leave_out(head)
+        decoder.table.drop_unlisted(listed, version, scope)
+        for uid, at in others.items():
+            decoder.leave_out(uid, at)
 
     def written(self, resource: Resource, body: bytes) -> object | None:
         """Apply the object that a write returned, and return it decoded; None if there is no table for it."""

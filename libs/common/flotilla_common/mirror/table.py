@@ -185,7 +185,11 @@ class Table(Generic[T]):
     def replace(
         self, objects: Iterable[T], version: int, scope: Callable[[T], bool] = lambda _: True, *, known: int = 0
     ) -> None:
-        """Apply a consistent LIST at `version`, and drop objects in `scope` that it lacks, unless they are newer.
+        """Apply a consistent LIST at `version` as `merge` does, and drop objects in `scope` that it lacks."""
+        self.drop_unlisted(self.merge(objects, version, known=known), version, scope)
+
+    def merge(self, objects: Iterable[T], version: int, *, known: int = 0) -> set[str]:
+        """Apply a part of a consistent LIST at `version`, and return its uids.
 
         `known` is the newest version seen before the request. Raises VersionsWentBack when the LIST is older, or has an
         older version of an object than its own past had.
@@ -199,6 +203,10 @@ class Table(Generic[T]):
             listed.add(obj.metadata.uid)
             self._contradict(obj, version)
             self.apply(obj, as_of=version)
+        return listed
+
+    def drop_unlisted(self, listed: Container[str], version: int, scope: Callable[[T], bool]) -> None:
+        """Drop objects in `scope` that a consistent LIST at `version` lacks (by uid), unless they are newer."""
         gone = [
             held
             for held in self._objects.values()
