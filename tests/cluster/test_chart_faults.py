@@ -17,7 +17,7 @@ from tests.support.audit import AuditLog
 from tests.support.cluster import eventually
 from tests.support.helm import Release, release
 from tests.support.nodes import real_cluster
-from tests.support.scene import Rollout, rollout
+from tests.support.scene import UNHURRIED, Rollout, rollout
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 SHARDS = 4
@@ -34,7 +34,8 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def flotilla(tmp_path_factory: pytest.TempPathFactory, audit: AuditLog) -> AsyncIterator[Release]:
     """Install the chart with four shards."""
-    async with real_cluster(tmp_path_factory.mktemp("plane"), apiserver_flags=audit.flags) as cluster:
+    folder = tmp_path_factory.mktemp("plane")
+    async with real_cluster(folder, apiserver_flags=audit.flags, kubelet=UNHURRIED) as cluster:
         await cluster.plane.add_nodes(FAKE_NODES)
         async with release(cluster, services__cloneset__shards=SHARDS, **OURS) as installed:
             yield installed

@@ -17,6 +17,7 @@ from pathlib import Path
 from flotilla_cli.local import Process
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.control_plane import ControlPlane, PlaneOptions
+from flotilla_dev.cluster.kwok import Kubelet
 from flotilla_dev.cluster.nats import NatsServer, start_nats
 from flotilla_dev.cluster.programs import SET
 from flotilla_dev.cluster.provision import provide
@@ -70,16 +71,25 @@ class RealCluster(Cluster):
 
 @asynccontextmanager
 async def real_cluster(
-    state_dir: Path, *, nodes: int = 3, apiserver_flags: tuple[str, ...] = ()
+    state_dir: Path, *, nodes: int = 3, apiserver_flags: tuple[str, ...] = (), kubelet: Kubelet | None = None
 ) -> AsyncGenerator[RealCluster]:
-    """Run a control plane with real nodes for the time of the block; even `kill -9` of pytest ends all processes."""
+    """Run a control plane with real nodes for the time of the block; even `kill -9` of pytest ends all processes.
+
+    `kubelet`: the behaviour of fake nodes that the test adds.
+    """
     clock = SystemClock()
     debian.require_root()
     program = await provide(SET, clock, say=print)
     debian.install(print)
     real = RealNodes(state_dir, program, clock, bound=True)
     network = await real.connect()
-    options = PlaneOptions(address=network.host, durable=False, bound=True, apiserver_flags=apiserver_flags)
+    options = PlaneOptions(
+        address=network.host,
+        durable=False,
+        bound=True,
+        apiserver_flags=apiserver_flags,
+        kubelet=kubelet or Kubelet(),
+    )
     plane = ControlPlane(state_dir, program, clock, options=options)
     try:
         await plane.start()

@@ -6,11 +6,18 @@ from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any, Generic, Protocol, TypeVar
 
+from flotilla_dev.cluster.kwok import Kubelet
 from tests.support.cluster import Cluster
 from tests.support.observer import Observer, Promise, observe, uids
 from tests.support.rest import JSON_PATCH
 
 OLD, NEW = "nginx:1", "nginx:2"
+UNHURRIED = Kubelet(start=50, restart=2000)
+"""Fake kubelets for rollouts that last as long as a disturbance.
+
+A restart takes two to four seconds, as with real ones. So the pods that are under way at any time are as many as with
+fast ones, and the rollouts themselves do not use up the cores that the disturbance needs.
+"""
 _numbers = count()
 
 
