@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import NamedTuple
 
 import aiohttp
@@ -128,14 +129,19 @@ class Front:
         _, healed = self._troubles.pop(repository)
         self._loop.call_soon_threadsafe(healed.set)
 
-    def attempts(self, repository: str, node: str, apart: float = APART) -> list[float]:
+    def attempts(self, repository: str, node: str, lasts: float = 0.0) -> list[float]:
         """Return when a node began to pull: containerd looks the tag up first, and may do so several times in a row.
 
-        Requests that are less than `apart` seconds apart belong to one attempt.
+        Requests that follow each other in less than `APART` belong to one attempt, as do all within `lasts` seconds
+        from its beginning.
         """
         wanted = (node, repository, MANIFESTS)
         times = [one.at for one in list(self.asked) if (one.node, one.repository, one.kind) == wanted]
-        return [at for before, at in zip([-apart, *times], times, strict=False) if at - before >= apart]
+        begun: list[float] = []
+        for before, at in pairwise([-APART, *times]):
+            if at - before >= APART and (not begun or at - begun[-1] >= lasts):
+                begun.append(at)
+        return begun
 
     def wanted(self, repository: str, kind: str = BLOBS) -> set[str]:
         """Return the nodes that have requested content of the repository."""

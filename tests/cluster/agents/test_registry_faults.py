@@ -52,15 +52,15 @@ async def test_a_registry_in_trouble(
     """Two attempts, then the failure is reported; when the registry is repaired, the next job succeeds."""
     what = await image(staffed, front, name)
     front.spoil(name, trouble)
-    policy = {"backoffLimit": 1, "timeoutSeconds": 5 if name == "mute" else 60}
-    pull(space, f"{what}:v1", nodes=(NODE,), pullPolicy=policy)
+    seconds = 5 if name == "mute" else 60
+    pull(space, f"{what}:v1", nodes=(NODE,), pullPolicy={"backoffLimit": 1, "timeoutSeconds": seconds})
     status = ended(space)
     assert counts(status) == {"desired": 1, "active": 0, "succeeded": 0, "failed": 1}
     assert (status["failedNodes"], status["message"]) == ([NODE], "job has completed")
     entry = tag_entry(staffed.cluster, NODE, what)
     assert (entry["phase"], entry.get("version", 0)) == ("Failed", 0)
     assert says in entry["message"]
-    first, second = front.attempts(name, NODE, apart=3) if name == "mute" else front.attempts(name, NODE)
+    first, second = front.attempts(name, NODE, lasts=seconds if name == "mute" else 0)
     assert second - first > (5.5 if name == "mute" else 1)
     space.until(lambda: bool(about_image(staffed.cluster, "ImagePullJob", "PullImageFailed", what)))
     front.heal(name)
