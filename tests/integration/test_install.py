@@ -60,11 +60,23 @@ def _lease(name: str) -> dict[str, object]:
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}}
 
 
+def remove(cluster: Cluster) -> None:
+    reply = flotilla(cluster, "uninstall", "--force")
+    assert reply.returncode == 0, reply.stderr
+
+
 @pytest.fixture
 def clean(cluster: Cluster):
     yield
-    reply = flotilla(cluster, "uninstall", "--force")
-    assert reply.returncode == 0, reply.stderr
+    remove(cluster)
+
+
+@pytest.fixture(scope="class")
+def installed(cluster: Cluster):
+    """Install for all tests of a class."""
+    assert flotilla(cluster, "install").returncode == 0
+    yield
+    remove(cluster)
 
 
 @pytest.mark.usefixtures("clean")
@@ -92,74 +104,6 @@ class TestInstall:
         assert set(outcomes(flotilla(cluster, "install", "--webhook-url", URL)).values()) == {"unchanged"}
         conversion = cluster.read("crd", "clonesets.apps.kruise.io")["spec"]["conversion"]
         assert conversion["webhook"]["clientConfig"] == {"url": f"{URL}/convert"}
-
-    def test_rules_that_users_added_to_the_extension_role_survive(self, cluster: Cluster):
-        flotilla(cluster, "install")
-        patch = '{"rules":[{"apiGroups":["batch"],"resources":["jobs"],"verbs":["get","list","watch"]}]}'
-        cluster.kubectl("patch", "clusterrole", "kruise-manager-role", "--type=merge", "-p", patch)
-        assert set(outcomes(flotilla(cluster, "install")).values()) == {"unchanged"}
-        account = f"--as=system:serviceaccount:kruise-system:{rbac.account('cloneset')}"
-        assert cluster.kubectl("auth", "can-i", "list", "jobs.batch", account, check=False).startswith("yes")
-
-    def test_services_have_no_right_to_what_is_not_theirs(self, cluster: Cluster):
-        def can(service: str, *question: str) -> bool:
-            who = f"--as=system:serviceaccount:kruise-system:{rbac.account(service)}"
-            return cluster.kubectl("auth", "can-i", *question, who, check=False).startswith("yes")
-
-        flotilla(cluster, "install")
-        system = ("-n", "kruise-system")
-        assert can("webhook", "get", "secrets/kruise-webhook-certs", *system)
-        assert can("webhook", "create", "secrets", *system)
-        assert not can("webhook", "get", "secrets/another", *system)
-        assert not any(can("webhook", verb, "secrets", *system) for verb in ("list", "watch", "update"))
-        assert not can("webhook", "list", "secrets", "-A")
-        assert not any(can(service, "get", "secrets", *system) for service in ("watcher", "cloneset"))
-
-    async def test_services_write_their_own_leases_only(self, cluster: Cluster):
-        """A right to create cannot be limited to names, so a policy restricts each lease to its service."""
-
-        def write(service: str, *verb: str, name: str = "") -> str:
-            """Return the apiserver's refusal; empty if it accepted the write."""
-            who = f"--as=system:serviceaccount:kruise-system:{rbac.account(service)}"
-            try:
-                cluster.kubectl(*verb, who, "-n", "kruise-system", stdin=json.dumps(_lease(name)))
-            except AssertionError as refusal:
-                return str(refusal)
-            return ""
-
-        why = "a service may write its own leases only"
-        create = ("create", "-f", "-")
-        flotilla(cluster, "install")
-        assert write("cloneset", *create, name="flotilla-cloneset-0") == ""
-        await eventually(lambda: why in write("jobs", *create, "--dry-run=server", name="flotilla-cloneset-1"))
-        change, remove = ("replace", "-f", "-"), ("delete", "lease", "flotilla-cloneset-0")
-        assert why in write("jobs", *change, name="flotilla-cloneset-0")
-        assert why in write("jobs", *remove)
-        assert write("cloneset", *change, name="flotilla-cloneset-0") == ""
-        assert write("cloneset", *create, name="flotilla-cloneset-member-x-1") == ""
-        assert write("cloneset", *remove) == ""
-        assert write("watcher", *create, name="flotilla-watcher-pods.core") == ""
-        all_services = f"--serviceaccount=kruise-system:{rbac.account(rbac.COMPACT)}"
-        role = ("--role=kruise-leader-election-role", all_services)
-        cluster.kubectl("create", "rolebinding", "compact", "-n", "kruise-system", *role)
-        await eventually(lambda: write(rbac.COMPACT, *create, name="flotilla-jobs-1") == "")
-        cluster.kubectl("create", "-n", "kruise-system", "-f", "-", stdin=json.dumps(_lease("flotilla-jobs-0")))
-
-    @pytest.mark.parametrize(("who", "may"), [("editor", True), ("viewer", False)])
-    def test_users_are_given_rights_by_kind(self, cluster: Cluster, who: str, may: bool):
-        flotilla(cluster, "install")
-        role = f"--clusterrole=kruise-cloneset-{who}-role"
-        cluster.kubectl("create", "rolebinding", who, "-n", "default", role, f"--user={who}")
-
-        def can(*question: str) -> bool:
-            return cluster.kubectl("auth", "can-i", *question, f"--as={who}", check=False).startswith("yes")
-
-        assert can("list", "clonesets.apps.kruise.io", "-n", "default")
-        assert can("get", "clonesets.apps.kruise.io/status", "-n", "default")
-        assert can("create", "clonesets.apps.kruise.io", "-n", "default") == may
-        assert can("patch", "clonesets.apps.kruise.io/scale", "-n", "default") == may
-        assert not can("list", "clonesets.apps.kruise.io", "-n", "kube-system")
-        assert not can("list", "imagepulljobs.apps.kruise.io", "-n", "default")
 
     async def test_pods_of_our_workloads_are_created_without_managed_fields(self, cluster: Cluster):
         """Others keep theirs: foreign pods, and pods made with server-side apply."""
@@ -247,6 +191,75 @@ class TestInstall:
         told = outcomes(flotilla(cluster, "uninstall"))
         assert told["namespace/kruise-daemon-config"] == "kept: it holds secrets"
         cluster.kubectl("delete", "namespace", "kruise-daemon-config")
+
+
+@pytest.mark.usefixtures("installed")
+class TestRights:
+    """The rights of an installation, which these tests share."""
+
+    def test_services_have_no_right_to_what_is_not_theirs(self, cluster: Cluster):
+        def can(service: str, *question: str) -> bool:
+            who = f"--as=system:serviceaccount:kruise-system:{rbac.account(service)}"
+            return cluster.kubectl("auth", "can-i", *question, who, check=False).startswith("yes")
+
+        system = ("-n", "kruise-system")
+        assert can("webhook", "get", "secrets/kruise-webhook-certs", *system)
+        assert can("webhook", "create", "secrets", *system)
+        assert not can("webhook", "get", "secrets/another", *system)
+        assert not any(can("webhook", verb, "secrets", *system) for verb in ("list", "watch", "update"))
+        assert not can("webhook", "list", "secrets", "-A")
+        assert not any(can(service, "get", "secrets", *system) for service in ("watcher", "cloneset"))
+
+    async def test_services_write_their_own_leases_only(self, cluster: Cluster):
+        """A right to create cannot be limited to names, so a policy restricts each lease to its service."""
+
+        def write(service: str, *verb: str, name: str = "") -> str:
+            """Return the apiserver's refusal; empty if it accepted the write."""
+            who = f"--as=system:serviceaccount:kruise-system:{rbac.account(service)}"
+            try:
+                cluster.kubectl(*verb, who, "-n", "kruise-system", stdin=json.dumps(_lease(name)))
+            except AssertionError as refusal:
+                return str(refusal)
+            return ""
+
+        why = "a service may write its own leases only"
+        create = ("create", "-f", "-")
+        assert write("cloneset", *create, name="flotilla-cloneset-0") == ""
+        await eventually(lambda: why in write("jobs", *create, "--dry-run=server", name="flotilla-cloneset-1"))
+        change, remove = ("replace", "-f", "-"), ("delete", "lease", "flotilla-cloneset-0")
+        assert why in write("jobs", *change, name="flotilla-cloneset-0")
+        assert why in write("jobs", *remove)
+        assert write("cloneset", *change, name="flotilla-cloneset-0") == ""
+        assert write("cloneset", *create, name="flotilla-cloneset-member-x-1") == ""
+        assert write("cloneset", *remove) == ""
+        assert write("watcher", *create, name="flotilla-watcher-pods.core") == ""
+        all_services = f"--serviceaccount=kruise-system:{rbac.account(rbac.COMPACT)}"
+        role = ("--role=kruise-leader-election-role", all_services)
+        cluster.kubectl("create", "rolebinding", "compact", "-n", "kruise-system", *role)
+        await eventually(lambda: write(rbac.COMPACT, *create, name="flotilla-jobs-1") == "")
+        cluster.kubectl("create", "-n", "kruise-system", "-f", "-", stdin=json.dumps(_lease("flotilla-jobs-0")))
+
+    @pytest.mark.parametrize(("who", "may"), [("editor", True), ("viewer", False)])
+    def test_users_are_given_rights_by_kind(self, cluster: Cluster, who: str, may: bool):
+        role = f"--clusterrole=kruise-cloneset-{who}-role"
+        cluster.kubectl("create", "rolebinding", who, "-n", "default", role, f"--user={who}")
+
+        def can(*question: str) -> bool:
+            return cluster.kubectl("auth", "can-i", *question, f"--as={who}", check=False).startswith("yes")
+
+        assert can("list", "clonesets.apps.kruise.io", "-n", "default")
+        assert can("get", "clonesets.apps.kruise.io/status", "-n", "default")
+        assert can("create", "clonesets.apps.kruise.io", "-n", "default") == may
+        assert can("patch", "clonesets.apps.kruise.io/scale", "-n", "default") == may
+        assert not can("list", "clonesets.apps.kruise.io", "-n", "kube-system")
+        assert not can("list", "imagepulljobs.apps.kruise.io", "-n", "default")
+
+    def test_rules_that_users_added_to_the_extension_role_survive(self, cluster: Cluster):
+        patch = '{"rules":[{"apiGroups":["batch"],"resources":["jobs"],"verbs":["get","list","watch"]}]}'
+        cluster.kubectl("patch", "clusterrole", "kruise-manager-role", "--type=merge", "-p", patch)
+        assert set(outcomes(flotilla(cluster, "install")).values()) == {"unchanged"}
+        account = f"--as=system:serviceaccount:kruise-system:{rbac.account('cloneset')}"
+        assert cluster.kubectl("auth", "can-i", "list", "jobs.batch", account, check=False).startswith("yes")
 
 
 @pytest.mark.usefixtures("clean")
