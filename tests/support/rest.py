@@ -8,12 +8,14 @@ import http.client
 import socket
 import ssl
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
 import yaml
 
+from tests.support.connections import Connections
 from tests.testkit.documents import Json
 
 JSON, MERGE = "application/json", "application/merge-patch+json"
@@ -39,7 +41,7 @@ class Conflict(Refused):
 class Stream:
     """The events of a watch."""
 
-    def __init__(self, connection: http.client.HTTPSConnection, reply: http.client.HTTPResponse) -> None:
+    def __init__(self, connection: http.client.HTTPConnection, reply: http.client.HTTPResponse) -> None:
         self._connection = connection
         self._reply = reply
 
@@ -66,9 +68,10 @@ class Rest:
     def __init__(self, kubeconfig: Path) -> None:
         config = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-        self._address = urlsplit(cluster["server"]).netloc
+        address = urlsplit(cluster["server"]).netloc
+        trust = ssl.create_default_context(cafile=cluster["certificate-authority"])
         self._token = user["token"]
-        self._trust = ssl.create_default_context(cafile=cluster["certificate-authority"])
+        self._connections = Connections(partial(http.client.HTTPSConnection, address, context=trust, timeout=PATIENCE))
 
     def send(
         self, method: str, path: str, body: object = None, content_type: str = JSON, *, accept: str = JSON
@@ -76,9 +79,12 @@ class Rest:
         """Return the response to one request. Raises Refused."""
         connection, reply = self._ask(method, path, body, content_type, accept)
         try:
-            return msgspec.json.decode(reply.read())
-        finally:
+            content = reply.read()
+        except BaseException:
             connection.close()
+            raise
+        self._connections.put(connection)
+        return msgspec.json.decode(content)
 
     def watch(self, path: str) -> Iterator[Json]:
         """Yield the objects of a watch in their order, one for each event. Raises Refused."""
@@ -94,8 +100,8 @@ class Rest:
 
     def _ask(
         self, method: str, path: str, body: object, content_type: str, accept: str
-    ) -> tuple[http.client.HTTPSConnection, http.client.HTTPResponse]:
-        connection = http.client.HTTPSConnection(self._address, context=self._trust, timeout=PATIENCE)
+    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        connection = self._connections.take()
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": content_type, "Accept": accept}
         try:
             connection.request(method, path, None if body is None else msgspec.json.encode(body), headers)
@@ -105,7 +111,7 @@ class Rest:
             connection.close()
             raise
         if refusal is not None:
-            connection.close()
+            self._connections.put(connection)
             raise refusal
         return connection, reply
 
