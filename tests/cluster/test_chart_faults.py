@@ -17,13 +17,14 @@ from tests.support.audit import AuditLog
 from tests.support.cluster import eventually
 from tests.support.helm import Release, release
 from tests.support.nodes import real_cluster
-from tests.support.scene import UNHURRIED, Rollout, rollout
+from tests.support.scene import Rollout, rollout, unhurried
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 SHARDS = 4
 FAKE_NODES = 10
 OURS = {f"{part}__nodeSelector__type": "real" for part in ("manager", "daemon", "nats")}
 WRITES_PER_POD = 3
+PODS, AT_ONCE = 200, 40
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
 async def flotilla(tmp_path_factory: pytest.TempPathFactory, audit: AuditLog) -> AsyncIterator[Release]:
     """Install the chart with four shards."""
     folder = tmp_path_factory.mktemp("plane")
-    async with real_cluster(folder, apiserver_flags=audit.flags, kubelet=UNHURRIED) as cluster:
+    async with real_cluster(folder, apiserver_flags=audit.flags, kubelet=unhurried(AT_ONCE)) as cluster:
         await cluster.plane.add_nodes(FAKE_NODES)
         async with release(cluster, services__cloneset__shards=SHARDS, **OURS) as installed:
             yield installed
@@ -43,7 +44,7 @@ async def flotilla(tmp_path_factory: pytest.TempPathFactory, audit: AuditLog) ->
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def web(flotilla: Release) -> AsyncIterator[Rollout]:
-    async with rollout(flotilla, nodes={"type": "kwok"}) as running:
+    async with rollout(flotilla, PODS, AT_ONCE, nodes={"type": "kwok"}) as running:
         yield running
 
 
@@ -71,7 +72,7 @@ async def test_services_are_scaled(flotilla: Release, web: Rollout, audit: Audit
 
     writes(audit)
     rollouts = await web.throughout(scale())
-    assert writes(audit) == rollouts * 200 * WRITES_PER_POD
+    assert writes(audit) == rollouts * PODS * WRITES_PER_POD
     await flotilla.healthy()
 
 
@@ -84,7 +85,7 @@ async def test_the_number_of_shards_changes(flotilla: Release, web: Rollout, aud
 
     writes(audit)
     rollouts = await web.throughout(upgrade())
-    assert writes(audit) == rollouts * 200 * WRITES_PER_POD
+    assert writes(audit) == rollouts * PODS * WRITES_PER_POD
     await flotilla.healthy()
 
 

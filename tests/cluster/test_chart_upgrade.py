@@ -21,7 +21,7 @@ from tests.support.doctor import doctor_of_chart
 from tests.support.former import Former, former
 from tests.support.helm import PATIENCE, Release, Value, release
 from tests.support.nodes import real_cluster
-from tests.support.scene import UNHURRIED, Rollout, Scene, rollout
+from tests.support.scene import Rollout, Scene, rollout, unhurried
 from tests.support.stateful import statefulset
 from tests.testkit.documents import Json
 
@@ -146,7 +146,7 @@ def before() -> Former:
 async def flotilla(tmp_path_factory: pytest.TempPathFactory, audit: AuditLog, before: Former) -> AsyncIterator[Release]:
     """Install chart and image of the release before."""
     folder = tmp_path_factory.mktemp("plane")
-    async with real_cluster(folder, nodes=1, apiserver_flags=audit.flags, kubelet=UNHURRIED) as cluster:
+    async with real_cluster(folder, nodes=1, apiserver_flags=audit.flags, kubelet=unhurried(AT_ONCE)) as cluster:
         await cluster.plane.add_nodes(FAKE_NODES)
         before.push(cluster)
         async with release(cluster, before.chart, manager__image__tag=before.tag, **OURS) as installed:

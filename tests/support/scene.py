@@ -12,12 +12,6 @@ from tests.support.observer import Observer, Promise, observe, uids
 from tests.support.rest import JSON_PATCH
 
 OLD, NEW = "nginx:1", "nginx:2"
-UNHURRIED = Kubelet(start=50, restart=2000)
-"""Fake kubelets for rollouts that last as long as a disturbance.
-
-A restart takes two to four seconds, as with real ones. So the pods that are under way at any time are as many as with
-fast ones, and the rollouts themselves do not use up the cores that the disturbance needs.
-"""
 _numbers = count()
 
 
@@ -105,6 +99,15 @@ class Scene(Generic[Running]):
         await self.flotilla.healthy()
 
 
+def unhurried(at_once: int) -> Kubelet:
+    """Return fake kubelets for rollouts that last as long as a disturbance, with so many pods under way at once.
+
+    Their restarts take a second or several, as real ones do: thirteen pods a second are updated, and the rollouts leave
+    the cores to the disturbance. With fast ones it would be as many pods as the machine can update.
+    """
+    return Kubelet(restart=at_once * 50)
+
+
 class Rollout:
     """A large CloneSet in the middle of an in-place rollout that faults may hit."""
 
@@ -180,7 +183,7 @@ async def scene(flotilla: Running) -> AsyncGenerator[Scene[Running]]:
 
 @asynccontextmanager
 async def rollout(
-    flotilla: Installation, replicas: int = 200, most: int = 40, nodes: Mapping[str, str] | None = None
+    flotilla: Installation, replicas: int, most: int, nodes: Mapping[str, str] | None = None
 ) -> AsyncGenerator[Rollout]:
     """Create a CloneSet and wait until all its pods are ready, on nodes with these labels."""
     async with scene(flotilla) as place:
