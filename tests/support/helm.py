@@ -74,7 +74,7 @@ class Release:
     def pods(self, component: str = "") -> list[dict[str, Any]]:
         """Return Flotilla's own pods, or those of one service."""
         chosen = f"app.kubernetes.io/name=flotilla{f',app.kubernetes.io/component={component}' if component else ''}"
-        return json.loads(self.kubectl("get", "pods", "-l", chosen, "-o", "json"))["items"]
+        return self._cluster.read("pods", "-n", NAMESPACE, "-l", chosen)["items"]
 
     def ready(self, component: str, count: int) -> bool:
         """Report whether just this many pods of a service exist, and all are ready."""
@@ -82,8 +82,8 @@ class Release:
 
     def held(self, service: str) -> dict[str, str]:
         """Return the holder of each shard of a service, without shards that have no holder."""
-        chosen = ("-l", f"flotilla.kruise.io/service={service},flotilla.kruise.io/role=shard")
-        leases = json.loads(self.kubectl("get", "leases", *chosen, "-o", "json"))["items"]
+        chosen = f"flotilla.kruise.io/service={service},flotilla.kruise.io/role=shard"
+        leases = self._cluster.read("leases", "-n", NAMESPACE, "-l", chosen)["items"]
         named = {lease["metadata"]["name"]: lease["spec"].get("holderIdentity") for lease in leases}
         return {name: holder for name, holder in named.items() if holder}
 
