@@ -12,6 +12,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
 from flotilla_common.kube.watch import bookmark
 from tests.testkit.documents import Json
+from tests.testkit.shards import is_in_shard
 
 
 class FakeApi:
@@ -33,6 +34,8 @@ class FakeApi:
         self.errors = dict(errors or {})
         self.page_size = page_size
         self.version = version
+        self.sharded = False
+        """Whether LISTs have shards; watches and streams ignore them, which nothing shows."""
         self.writes: list[tuple[str, str]] = []
         self.refusal: Exception | None = None
         self.fail_gets: Exception | None = None
@@ -113,12 +116,16 @@ class FakeApi:
         limit: int = 0,
         token: str = "",
         label_selector: str = "",
+        shard_selector: str = "",
         **_: Any,
     ) -> Page:
+        sharded = self.sharded and bool(shard_selector)
         found = self._listed(resource, namespace, label_selector)
+        if sharded:
+            found = [raw for raw in found if is_in_shard(shard_selector, raw)]
         start = int(token or 0)
         end = start + min(limit, self.page_size) if limit else len(found)
-        return Page([*found[start:end]], str(self.version), str(end) if end < len(found) else "")
+        return Page([*found[start:end]], str(self.version), str(end) if end < len(found) else "", sharded)
 
     def _listed(self, resource: Resource, namespace: str, label_selector: str = "") -> Sequence[msgspec.Raw]:
         self.lists.append(resource.plural)
@@ -136,7 +143,7 @@ class FakeApi:
         ]
 
     async def stream(
-        self, resource: Resource, *, namespace: str = "", field_selector: str = "", timeout: float = 0
+        self, resource: Resource, *, namespace: str = "", field_selector: str = "", **_: object
     ) -> AsyncGenerator[WatchEvent]:
         name = field_selector.removeprefix("metadata.name=")
         for raw in self._listed(resource, namespace):

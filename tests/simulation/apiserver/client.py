@@ -17,6 +17,7 @@ from tests.simulation.apiserver.server import VERSION, ApiServer
 from tests.simulation.apiserver.wire import Delivery, PlainWire, Request, Wire
 from tests.simulation.apiserver.write_handler import Reply
 from tests.simulation.history import Call
+from tests.testkit.shards import is_in_shard
 
 T = TypeVar("T")
 
@@ -44,6 +45,7 @@ class SimulatedApi:
         token: str = "",
         resource_version: str = "",
         metadata_only: bool = False,
+        shard_selector: str = "",
     ) -> Page:
         def serve() -> Awaitable[Page]:
             return self._server.list(
@@ -51,6 +53,9 @@ class SimulatedApi:
             )
 
         page = await self._carry(self._request("list", resource, namespace), serve)
+        if shard_selector and self._server.has_shards:
+            items = [item for item in page.items if is_in_shard(shard_selector, item)]
+            page = msgspec.structs.replace(page, items=items, sharded=True)
         return msgspec.structs.replace(page, items=[_metadata(item) for item in page.items]) if metadata_only else page
 
     async def watch(
@@ -61,6 +66,7 @@ class SimulatedApi:
         namespace: str = "",
         field_selector: str = "",
         timeout: float = 300,
+        shard_selector: str = "",
     ) -> AsyncIterator[WatchEvent]:
         name = _name_in(field_selector)
         request = self._request("watch", resource, namespace)
@@ -68,23 +74,34 @@ class SimulatedApi:
             request, lambda: self._server.watch(resource, resource_version, namespace, name, timeout)
         )
         yield WatchEvent("BOOKMARK", bookmark(resource_version))
-        async for event in self._delivered(request, accepted):
+        async for event in self._delivered(request, accepted, shard_selector):
             yield event
 
     async def stream(
-        self, resource: Resource, *, namespace: str = "", field_selector: str = "", timeout: float = 300
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        field_selector: str = "",
+        timeout: float = 300,
+        shard_selector: str = "",
     ) -> AsyncGenerator[WatchEvent]:
         name = _name_in(field_selector)
         request = self._request("watch", resource, namespace)
         accepted = await self._carry(request, lambda: self._server.stream(resource, namespace, name, timeout))
-        async for event in self._delivered(request, accepted):
+        async for event in self._delivered(request, accepted, shard_selector):
             yield event
 
-    async def _delivered(self, request: Request, accepted: AsyncGenerator[Delivery]) -> AsyncIterator[WatchEvent]:
+    async def _delivered(
+        self, request: Request, accepted: AsyncGenerator[Delivery], shard_selector: str
+    ) -> AsyncIterator[WatchEvent]:
+        selector = shard_selector if self._server.has_shards else ""
         async with contextlib.aclosing(accepted) as deliveries:
             async for delivery in deliveries:
-                if await self.wire.deliver(request, delivery):
-                    yield delivery.event
+                event = delivery.event
+                sent = event.type == "BOOKMARK" or is_in_shard(selector, event.object)
+                if sent and await self.wire.deliver(request, delivery):
+                    yield event
 
     async def create(self, resource: Resource, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes:
         request = self._request("create", resource, namespace, body=body, dry_run=dry_run)

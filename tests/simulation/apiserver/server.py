@@ -41,6 +41,7 @@ class ApiServer:
         self.history = history
         self.store = Store(clock, history)
         self.streams_lists = True
+        self.has_shards = True
         """Whether a watch may begin with a list, as with the feature gate WatchList."""
         self._reader = ReadHandler(self.store, clock)
         self._writer = WriteHandler(self.store, clock, admission)

@@ -231,6 +231,23 @@ async def test_a_streaming_list(api: KubeClient, server: tuple[Apiserver, str]) 
     ]
 
 
+@pytest.mark.parametrize("told", [b',"shardInfo":{"selector":"s"}', b""])
+async def test_an_apiserver_with_shards_says_so_in_lists(
+    api: KubeClient, server: tuple[Apiserver, str], told: bytes
+) -> None:
+    server[0].answers = [web.Response(body=b'{"metadata":{"resourceVersion":"7"' + told + b'},"items":[]}')]
+    page = await api.list(POD, shard_selector="s")
+    assert page.sharded is bool(told)
+    assert server[0].asked[1].endswith("?shardSelector=s")
+
+
+async def test_watches_and_streams_of_a_shard_ask_for_it(api: KubeClient, server: tuple[Apiserver, str]) -> None:
+    server[0].answers = [web.Response(), web.Response()]
+    for events in (api.watch(POD, "7", shard_selector="s"), api.stream(POD, shard_selector="s")):
+        assert [event.type for event in [event async for event in events]] in (["BOOKMARK"], [])
+        assert "shardSelector=s" in server[0].asked[1].split("&")
+
+
 async def test_a_refused_and_a_broken_streaming_list(api: KubeClient, server: tuple[Apiserver, str]) -> None:
     server[0].answers = [status(422, "Invalid", "forbidden"), web.Response(body=b'{"type":"ADDED","obj')]
     with pytest.raises(ApiError) as refused:

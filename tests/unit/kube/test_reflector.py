@@ -6,8 +6,10 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from flotilla_common.api.resources import POD
+from flotilla_common.api.uidranges import UidRange
 from flotilla_common.kube.interface import Api, ApiError, Page, Unreachable, WatchEvent
 from flotilla_common.kube.reflector import PAGES_SECONDS, STREAM_SECONDS, WATCH_SECONDS, HeadMeta, Reflector, Way
 from flotilla_common.kube.watch import bookmark
@@ -32,13 +34,22 @@ class FakeApi:
         self.lists, self.watches, self.streams = lists, watches, streams or []
         self.streaming = streams is not None
         self.asked: list[str] = []
+        self.selectors: list[str] = []
+        """Selectors of shards, of all requests."""
         self.ended = 0
         """Streams that were closed."""
 
     async def stream(
-        self, resource: object, *, namespace: str = "", field_selector: str = "", timeout: float = 0
+        self,
+        resource: object,
+        *,
+        namespace: str = "",
+        field_selector: str = "",
+        timeout: float = 0,
+        shard_selector: str = "",
     ) -> AsyncGenerator[WatchEvent]:
         assert timeout == STREAM_SECONDS
+        self.selectors.append(shard_selector)
         if not self.streaming:
             raise UNSUPPORTED
         self.asked.append(" ".join(filter(None, ("stream", field_selector))))
@@ -49,8 +60,16 @@ class FakeApi:
             self.ended += 1
 
     async def list(
-        self, resource: object, namespace: str = "", *, field_selector: str = "", token: str = "", **_: object
+        self,
+        resource: object,
+        namespace: str = "",
+        *,
+        field_selector: str = "",
+        token: str = "",
+        shard_selector: str = "",
+        **_: object,
     ) -> Page:
+        self.selectors.append(shard_selector)
         self.asked.append(" ".join(filter(None, ("list", field_selector, token))))
         step = self.lists.pop(0)
         if isinstance(step, Exception):
@@ -58,8 +77,16 @@ class FakeApi:
         return step
 
     async def watch(
-        self, resource: object, version: str, *, namespace: str = "", field_selector: str = "", timeout: float = 0
+        self,
+        resource: object,
+        version: str,
+        *,
+        namespace: str = "",
+        field_selector: str = "",
+        timeout: float = 0,
+        shard_selector: str = "",
     ) -> AsyncIterator[WatchEvent]:
+        self.selectors.append(shard_selector)
         self.asked.append(" ".join(filter(None, ("watch", field_selector, version))))
         async for event in self._play(self.watches):
             yield event
@@ -291,3 +318,40 @@ async def test_a_watch_that_began_with_a_list_ends_when_others_do() -> None:
     api, record, _ = await play([], [], [[*stream, changed("a", 7), changed("a", 8)]], clock)
     assert record.steps[-2:] == ["MODIFIED a@6", "MODIFIED a@7"]
     assert (api.ended, api.asked) == (1, ["stream", "watch 7"])
+
+
+HALF = UidRange(0, 2)
+
+
+def named(inside: bool) -> str:
+    """Return a name whose object is in the range, or not."""
+    return next(name for name in map(str, range(100)) if HALF.covers(f"u-{name}") is inside)
+
+
+OURS, FOREIGN = named(True), named(False)
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_objects_of_other_ranges_are_skipped(streaming: bool) -> None:
+    """An apiserver without shards sends them all, and watches do not show that."""
+    events = [changed(OURS, 6), changed(FOREIGN, 7), changed(FOREIGN, 8, "DELETED")]
+    listed = [changed(OURS, 1, "ADDED"), changed(FOREIGN, 2, "ADDED"), changed(FOREIGN, 3, "DELETED"), end(5)]
+    pages = [] if streaming else [Page([raw(OURS, 1), raw(FOREIGN, 2)], "5")]
+    api = FakeApi(pages, [events], [listed] if streaming else None)
+    record, clock = Record(), FakeClock()
+    with capture_logs() as logs:
+        task = asyncio.create_task(Reflector(cast("Api", api), POD, record, clock, uids=HALF).run())
+        await until(lambda: not api.watches)
+        task.cancel()
+    way = ["listing streamed"] if streaming else ["listing streamed", "listing pages"]
+    assert record.steps == [*way, f"listed {OURS}@1", "complete 5", f"MODIFIED {OURS}@6"]
+    assert api.asked[-1] == "watch 8", "what was skipped is not asked for again"
+    assert set(api.selectors) == {HALF.selector}
+    assert [line["event"] for line in logs].count(
+        "the apiserver sends objects of other shards, too; they are skipped"
+    ) == 1
+
+
+async def test_without_a_range_no_selector_is_sent() -> None:
+    api, _, _ = await play([Page([raw("a", 1)], "5")], [[changed("a", 6)]])
+    assert set(api.selectors) == {""}

@@ -38,7 +38,7 @@ class FakeApi(NoStreams):
         return self.pages.get(field_selector.rpartition("=")[2], Page([], "5"))
 
     async def watch(
-        self, resource: object, version: str, *, namespace: str, field_selector: str, timeout: float
+        self, resource: object, version: str, *, namespace: str, field_selector: str, timeout: float, **_: object
     ) -> AsyncIterator[WatchEvent]:
         self.asked.append((field_selector, version))
         events = self.watches.setdefault(field_selector.rpartition("=")[2], asyncio.Queue())

@@ -58,9 +58,14 @@ METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v
 REQUESTS = Counter("rest_client_requests_total", "Requests to the apiserver.", ["code", "host", "method"])
 
 
+class _ShardInfo(msgspec.Struct, frozen=True):
+    selector: str = ""
+
+
 class _ListMeta(msgspec.Struct, frozen=True):
     resource_version: str = msgspec.field(default="", name="resourceVersion")
     next_token: str = msgspec.field(default="", name="continue")
+    shard_info: _ShardInfo | None = msgspec.field(default=None, name="shardInfo")
 
 
 class _List(msgspec.Struct, frozen=True):
@@ -100,6 +105,7 @@ class KubeClient:
         token: str = "",
         resource_version: str = "",
         metadata_only: bool = False,
+        shard_selector: str = "",
     ) -> Page:
         """Return one page. Its objects are slices of one buffer: copy the ones that you keep for long."""
         params = {
@@ -108,6 +114,7 @@ class KubeClient:
             "limit": str(limit) if limit else "",
             "continue": token,
             "resourceVersion": resource_version,
+            "shardSelector": shard_selector,
         }
         headers = {"Accept": METADATA_ONLY} if metadata_only else None
         answer = await _read(self._open("GET", resource.path(namespace), params=params, headers=headers))
@@ -115,7 +122,8 @@ class KubeClient:
             found = _decode_list(answer)
         except msgspec.MsgspecError as error:  # from a proxy in between: the apiserver does not send this
             raise Unreachable(f"LIST of {resource.plural} did not return a list: {error}") from error
-        return Page(found.items or [], found.metadata.resource_version, found.metadata.next_token)
+        meta = found.metadata
+        return Page(found.items or [], meta.resource_version, meta.next_token, meta.shard_info is not None)
 
     async def watch(
         self,
@@ -125,6 +133,7 @@ class KubeClient:
         namespace: str = "",
         field_selector: str = "",
         timeout: float = 300,
+        shard_selector: str = "",
     ) -> AsyncIterator[WatchEvent]:
         """Watch as `Api.watch` does. Raises Unreachable also after SILENCE_SECONDS or an incomplete line."""
         params = {
@@ -132,6 +141,7 @@ class KubeClient:
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
             "fieldSelector": field_selector,
+            "shardSelector": shard_selector,
             "timeoutSeconds": str(int(timeout)),
         }
         async with self._events(resource, namespace, params) as chunks:
@@ -140,7 +150,13 @@ class KubeClient:
                 yield event
 
     async def stream(
-        self, resource: Resource, *, namespace: str = "", field_selector: str = "", timeout: float = 300
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        field_selector: str = "",
+        timeout: float = 300,
+        shard_selector: str = "",
     ) -> AsyncGenerator[WatchEvent]:
         """Stream as `Api.stream` does. Raises Unreachable as `watch` does."""
         params = {
@@ -149,6 +165,7 @@ class KubeClient:
             "sendInitialEvents": "true",
             "resourceVersionMatch": "NotOlderThan",
             "fieldSelector": field_selector,
+            "shardSelector": shard_selector,
             "timeoutSeconds": str(int(timeout)),
         }
         async with self._events(resource, namespace, params) as chunks:

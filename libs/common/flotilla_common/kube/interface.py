@@ -31,6 +31,7 @@ class Page(msgspec.Struct, frozen=True):
     items: list[msgspec.Raw]
     resource_version: str
     next_token: str = ""
+    sharded: bool = False  # the apiserver has applied the shard selector
 
 
 class WatchEvent(msgspec.Struct, frozen=True):
@@ -56,10 +57,12 @@ class Api(Protocol):
         token: str = "",
         resource_version: str = "",
         metadata_only: bool = False,
+        shard_selector: str = "",
     ) -> Page:
         """Return one page. With `metadata_only` the objects have no other members.
 
-        Without a resource_version the read is consistent (a quorum read).
+        Without a resource_version the read is consistent (a quorum read). An apiserver that has no shards ignores the
+        `shard_selector` (`UidRange.selector`); `Page.sharded` shows that.
         """
         ...
 
@@ -71,16 +74,24 @@ class Api(Protocol):
         namespace: str = "",
         field_selector: str = "",
         timeout: float = 300,
+        shard_selector: str = "",
     ) -> AsyncIterator[WatchEvent]:
         """Yield events after `resource_version`, until the server ends the watch.
 
         The first is a bookmark of that version, once the server has accepted, which distinguishes a quiet watch from
-        none. Raises ApiError with code 410 when the history from that version on is gone.
+        none. Nothing shows whether the `shard_selector` was applied. Raises ApiError with code 410 when the history
+        from that version on is gone.
         """
         ...
 
     def stream(
-        self, resource: Resource, *, namespace: str = "", field_selector: str = "", timeout: float = 300
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        field_selector: str = "",
+        timeout: float = 300,
+        shard_selector: str = "",
     ) -> AsyncGenerator[WatchEvent]:
         """Yield all objects as ADDED events, then a bookmark (`kube.watch.ends_list`), then what `watch` does.
 
@@ -137,6 +148,7 @@ async def pages(
     field_selector: str = "",
     limit: int = PAGE_SIZE,
     metadata_only: bool = False,
+    shard_selector: str = "",
 ) -> AsyncIterator[Page]:
     """Yield all pages of one consistent LIST. Raises ApiError and Unreachable."""
     token = ""
@@ -149,6 +161,7 @@ async def pages(
             limit=limit,
             token=token,
             metadata_only=metadata_only,
+            shard_selector=shard_selector,
         )
         yield page
         token = page.next_token

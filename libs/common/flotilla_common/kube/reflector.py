@@ -16,6 +16,7 @@ import structlog
 
 from flotilla_common.api.meta import Model
 from flotilla_common.api.resources import Resource
+from flotilla_common.api.uidranges import EVERY_UID, UidRange
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import PAGE_SIZE, UNSUPPORTED, Api, ApiError, Unreachable, WatchEvent, pages
 from flotilla_common.kube.watch import ends_list
@@ -109,15 +110,24 @@ class Reflector:
     """The loop for one resource. `run` returns only by an exception of the sink or by cancellation."""
 
     def __init__(
-        self, api: Api, resource: Resource, sink: Sink, clock: Clock, namespace: str = "", name: str = ""
+        self,
+        api: Api,
+        resource: Resource,
+        sink: Sink,
+        clock: Clock,
+        namespace: str = "",
+        name: str = "",
+        uids: UidRange = EVERY_UID,
     ) -> None:
-        """Watch all objects, those of one `namespace`, or those of one `name` in all namespaces."""
+        """Watch all objects, those of one `namespace`, of one `name` in all namespaces, or of one range of uids."""
         self._api = api
         self._resource = resource
         self._sink = sink
         self._clock = clock
         self._namespace = namespace
         self._fields = f"metadata.name={name}" if name else ""
+        self._uids = uids
+        self._foreign = False  # the apiserver has sent objects out of the range
         self._page_size = NAMED_PAGE_SIZE if name else PAGE_SIZE
         self._version = ""
         self._backoff = FIRST_BACKOFF
@@ -167,7 +177,11 @@ class Reflector:
     async def _stream(self) -> bool:
         """List and watch in one request; return False if the apiserver cannot do that."""
         stream = self._api.stream(
-            self._resource, namespace=self._namespace, field_selector=self._fields, timeout=STREAM_SECONDS
+            self._resource,
+            namespace=self._namespace,
+            field_selector=self._fields,
+            timeout=STREAM_SECONDS,
+            shard_selector=self._uids.selector,
         )
         async with aclosing(stream):
             try:
@@ -194,6 +208,8 @@ class Reflector:
                 return True
             if event.type == "BOOKMARK":
                 return False
+            if not self._covers(head):
+                continue
             if event.type == "DELETED":
                 await self._sink.unlisted(head, event.object)
             else:
@@ -218,12 +234,31 @@ class Reflector:
         await self._sink.listing("pages")
         version = ""
         async for page in pages(
-            self._api, self._resource, self._namespace, field_selector=self._fields, limit=self._page_size
+            self._api,
+            self._resource,
+            self._namespace,
+            field_selector=self._fields,
+            limit=self._page_size,
+            shard_selector=self._uids.selector,
         ):
             for item in page.items:
-                await self._sink.listed(decode_head(item).metadata, item)
+                head = decode_head(item).metadata
+                if self._covers(head):
+                    await self._sink.listed(head, item)
             version = page.resource_version
         await self._complete(version)
+
+    def _covers(self, head: HeadMeta) -> bool:
+        """Report whether an object is in the range.
+
+        The answers to watches do not show whether the apiserver has applied the selector. With several apiservers, one
+        may have shards and another not.
+        """
+        covered = self._uids.covers(head.uid)
+        if not covered and not self._foreign:
+            self._foreign = True
+            self._log.warning("the apiserver sends objects of other shards, too; they are skipped")
+        return covered
 
     async def _complete(self, version: str) -> None:
         await self._sink.complete(version)
@@ -237,6 +272,7 @@ class Reflector:
             namespace=self._namespace,
             field_selector=self._fields,
             timeout=WATCH_SECONDS,
+            shard_selector=self._uids.selector,
         )
         await self._take_events(watch)
 
@@ -247,7 +283,7 @@ class Reflector:
             head = decode_head(event.object).metadata
             if event.type == "BOOKMARK":
                 await self._sink.progress(head.resource_version)
-            else:
+            elif self._covers(head):
                 await self._sink.event(event.type, head, event.object)
             self._version = head.resource_version
             self._sink.state("")
