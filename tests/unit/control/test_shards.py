@@ -21,7 +21,7 @@ TERMS = LeaseTerms(duration=15, retry=2)
 class Replica:
     """One replica of a service, sharing an apiserver with others, with a clock of its own."""
 
-    def __init__(self, api: ScriptedApi, name: str, count: int = 1) -> None:
+    def __init__(self, api: ScriptedApi, name: str, count: int = 1, apart: tuple[int, ...] = ()) -> None:
         self.clock = ManualClock()
         self.gained: list[frozenset[int]] = []
         self.shards = Shards(
@@ -32,6 +32,7 @@ class Replica:
             identity=name,
             count=count,
             terms=TERMS,
+            apart=apart,
         )
         self.calls: list[tuple[str, frozenset[int]]] = []
         self.shards.on_change(self._gain, lambda _: None, lambda held: self.calls.append(("held", held)))
@@ -678,3 +679,19 @@ async def test_a_shard_that_another_replica_took_is_held_no_more() -> None:
     await a.tick(16)
     assert a.calls == [("held", {0}), ("gain", {0}), ("held", frozenset())]
     assert b.calls == [("held", {0}), ("gain", {0})]
+
+
+@pytest.mark.parametrize("apart", [(0, 3), (0, 1), (2, 3)])
+async def test_shards_that_are_shared_apart_are_on_different_replicas(apart: tuple[int, ...]) -> None:
+    api = ScriptedApi()
+    a, b = Replica(api, "a", 5, apart), Replica(api, "b", 5, apart)
+    assert await a.tick() == {0, 1, 2, 3, 4}
+    for _ in range(3):
+        await b.tick(1)
+        await a.tick(1)
+    for one in (a, b):
+        assert len(one.shards.serving & set(apart)) == 1
+    assert a.shards.serving | b.shards.serving == {0, 1, 2, 3, 4}
+    for _ in range(10):
+        await b.tick(2)
+    assert b.shards.serving == {0, 1, 2, 3, 4}

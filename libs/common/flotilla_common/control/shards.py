@@ -10,7 +10,7 @@ ended. The first shard, which every number has, decides between replicas that st
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 import structlog
@@ -47,6 +47,31 @@ def shard_of(namespace: str, name: str, shards: int) -> int:
     return key_hash(namespace, name) % shards
 
 
+class _Share:
+    """The number of shards that a replica may hold, of those that are shared apart and of the others."""
+
+    def __init__(self, apart: Collection[int], most_apart: int, most: int) -> None:
+        self._apart = apart
+        self._room = {True: most_apart, False: most}
+
+    def has_room(self, index: int) -> bool:
+        """Report whether the replica may hold one more shard of this one's sort."""
+        return self._room[index in self._apart] > 0
+
+    def add(self, index: int) -> None:
+        """Count a shard that the replica holds."""
+        self._room[index in self._apart] -= 1
+
+    def first(self, held: Iterable[int]) -> list[int]:
+        """Count the first ones of these for which there is room, and return them."""
+        kept: list[int] = []
+        for index in held:
+            if self.has_room(index):
+                self.add(index)
+                kept.append(index)
+        return kept
+
+
 OnGain = Callable[[frozenset[int]], Awaitable[None]]
 OnServing = Callable[[frozenset[int]], None]
 
@@ -65,8 +90,13 @@ class Shards:
         count: int = 1,
         names: Sequence[str] = (),
         terms: LeaseTerms | None = None,
+        apart: Collection[int] = (),
     ) -> None:
-        """Identify the shards by `names` instead of numbers, if given; leases are `flotilla-<service>-<name>`."""
+        """Identify the shards by `names` instead of numbers, if given; leases are `flotilla-<service>-<name>`.
+
+        Those in `apart` are shared evenly among themselves, and so are the others.
+        """
+        self._apart = frozenset(apart)
         self._api = api
         self._clock = clock
         self._service = service
@@ -200,23 +230,25 @@ class Shards:
         except TimeoutError:
             self._log.warning("leases cannot be read", error=f"no answer in {self._terms.request:g} s")
             return False
-        share = 0 if self._gives_way() else self._fair_share()
+        share = self._fair_share()
         held = [index for index, lease in enumerate(self._leases) if lease.holder == self._identity]
-        for index in held[share:]:
+        kept = share.first(held)
+        for index in [index for index in held if index not in kept]:
             self._serving.pop(index, None)
             await self._leases[index].release()
-        await self._renew([self._leases[index] for index in held[:share]])
+        await self._renew([self._leases[index] for index in kept])
         if self._members_alive() > 1 or self._clock.monotonic() >= self._takes_alone_from:
-            await self._take(share - len(held[:share]), held)
+            await self._take(share, held)
         self._resync()
         await self._delete_what_is_left()
         return not any(lease.unanswered for lease in (*self._leases, self._member, *self._peers.values()))
 
-    async def _take(self, missing: int, held: Collection[int]) -> None:
-        """Take this number of the shards that have no holder."""
+    async def _take(self, share: "_Share", held: Collection[int]) -> None:
+        """Take shards that have no holder, up to the rest of the share."""
         for index, lease in enumerate(self._leases):
-            if missing > 0 and lease.stale and index not in held and (index == 0 or self._number_leads()):
-                missing -= 1 if await lease.acquire_or_renew() else 0
+            free = lease.stale and index not in held and (index == 0 or self._number_leads())
+            if free and share.has_room(index) and await lease.acquire_or_renew():
+                share.add(index)
 
     async def _renew(self, ours: Sequence[LeaseHold]) -> None:
         """Renew our leases and our membership concurrently.
@@ -317,9 +349,12 @@ class Shards:
                 self._log.error(f"{text}, restarting")
                 raise VersionsWentBack(f"{text}, restarting")
 
-    def _fair_share(self) -> int:
+    def _fair_share(self) -> "_Share":
         """Return how many shards this replica may hold, given the live members."""
-        return -(-self.count // self._members_alive())
+        members, apart = self._members_alive(), len(self._apart)
+        if self._gives_way():
+            return _Share(self._apart, 0, 0)
+        return _Share(self._apart, -(-apart // members), -(-(self.count - apart) // members))
 
     def _members_alive(self) -> int:
         """Return the number of live members with our number of shards, this one included."""
