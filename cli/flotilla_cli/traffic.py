@@ -21,6 +21,7 @@ from flotilla_common.api.kinds import catalogue
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message, OnMessage
 from flotilla_common.bus.nats import NatsBus
+from flotilla_common.bus.pod_shards import plural_of, pod_shards
 from flotilla_common.control.plan import State
 from flotilla_common.installed import published
 
@@ -66,7 +67,7 @@ class LineReader:
             return None
         match tokens:
             case ["kube", "v1", group, plural, namespace, name, *_]:
-                return self._kube(message, body, now, f"{group}.{plural}", namespace, name)
+                return self._kube(message, body, now, f"{group}.{plural_of(plural)}", namespace, name)
             case ["act", *_]:
                 return _act(body, now)
             case ["why" | "decisions", *_]:
@@ -245,10 +246,14 @@ def _names(line: Line) -> Iterable[str]:
         yield from (name, line.owner, f"{line.namespace}/{name}", f"{kind}/{line.namespace}/{name}")
 
 
-def stored_streams(streams: Iterable[str]) -> list[str]:
-    """Return the names of the streams that store subjects with these first words. Heartbeats are not stored."""
+def stored_streams(streams: Iterable[str], shards: int = 1) -> list[str]:
+    """Return the names of the streams that store subjects with these first words. Heartbeats are not stored.
+
+    `shards` is the number of streams with pods.
+    """
+    resources = (*published(), *pod_shards(shards)[1:])
     found = {
-        "kube": [subjects.kube_stream(resource).name for resource in published()],
+        "kube": [subjects.kube_stream(resource).name for resource in resources],
         "act": [subjects.ACT_STREAM.name],
         "why": [subjects.DECISIONS_STREAM.name],
     }

@@ -15,11 +15,12 @@ from flotilla_cli.bundle.records import Bundle, Header, Recorded, Replica
 from flotilla_cli.bundle.redact import Redactor
 from flotilla_cli.published import LISTEN_SECONDS, listen
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
-from flotilla_common.api.resources import NODE, Resource
+from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.heartbeat import Heartbeat
 from flotilla_common.bus.interface import Bus, Message
-from flotilla_common.bus.streams import newest
+from flotilla_common.bus.pod_shards import pod_shards
+from flotilla_common.bus.streams import newest, shards_of
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.control.replay_controller import Planning
 from flotilla_common.control.spec import ControllerSpec
@@ -48,7 +49,8 @@ class Interest:
     as may be the case for its dependents.
     """
 
-    def __init__(self, kind: ControllerSpec[Any, Any], namespace: str, name: str) -> None:
+    def __init__(self, kind: ControllerSpec[Any, Any], namespace: str, name: str, shards: int = 1) -> None:
+        """Pick those about an object of the kind; `shards` is the number of streams with pods."""
         resource = kind.resource
         self._name = name
         self._owner = {"kind": resource.kind, "namespace": namespace, "name": name}
@@ -56,12 +58,13 @@ class Interest:
         self._kept: set[str] = set()  # of other objects
         self._versions: list[Json] = []  # of the object
         self._object = subjects.kube(resource, namespace, name)
-        self._object_filter = subjects.kube_object(resource, namespace, name)
+        self._object_filters = [subjects.kube_object(part, namespace, name) for part in _parts(resource, shards)]
         self.why_subject = subjects.why(resource, namespace, name)
         self.act_filters = _writes(kind, namespace)
         self._watches = {
-            _subjects(watch.resource, namespace): watch
+            _subjects(part, namespace): (part, watch)
             for watch in kind.watches
+            for part in _parts(watch.resource, shards)
             if not watch.named and (watch.owner == resource or (watch.concerns is not None and not watch.private))
         }
         self.report_subject = ""
@@ -73,14 +76,14 @@ class Interest:
 
     @property
     def others(self) -> Mapping[str, Resource]:
-        """Return the filters for other objects that may matter, with their kinds."""
-        return {subject: watch.resource for subject, watch in self._watches.items()}
+        """Return the filters for other objects that may matter, with their kinds, or shards of pods."""
+        return {subject: part for subject, (part, _) in self._watches.items()}
 
     @property
     def live(self) -> list[str]:
         """Return the filters to subscribe to."""
         reports = [self.report_subject] if self.report_subject else []
-        return [self._object_filter, self.why_subject, *self.act_filters, *self._watches, *reports]
+        return [*self._object_filters, self.why_subject, *self.act_filters, *self._watches, *reports]
 
     def picks(self, message: Message, body: Json) -> bool:
         """Report whether the message is about the object."""
@@ -108,7 +111,8 @@ class Interest:
 
     def _watch_of(self, subject: str) -> Watch[Any] | None:
         prefix = subject.split(".")[:4]
-        return next((watch for pattern, watch in self._watches.items() if pattern.split(".")[:4] == prefix), None)
+        watches = self._watches.items()
+        return next((watch for pattern, (_, watch) in watches if pattern.split(".")[:4] == prefix), None)
 
     def _matters(self, watch: Watch[Any], body: Json) -> bool:
         if watch.concerns is not None:
@@ -116,6 +120,10 @@ class Interest:
         meta = member(body, "metadata")
         owned = any(reference.get("uid") in self._uids for reference in mappings(meta.get("ownerReferences")))
         return owned or text(meta.get("name")).startswith(f"{self._name}-")
+
+
+def _parts(resource: Resource, shards: int) -> list[Resource]:
+    return pod_shards(shards) if subjects.affiliated(resource) else [resource]
 
 
 def _writes(kind: ControllerSpec[Any, Any], namespace: str) -> list[str]:
@@ -157,6 +165,8 @@ class Capture:
 
         It waits at least until the settings are known or a heartbeat is overdue. Raises NothingPublished, BusError.
         """
+        shards = len(await shards_of(self._bus, POD))
+        self._interest = Interest(self._kind, self._namespace, self._name, shards)
         await listen(self._bus, self._beat)
         for subject in self._interest.live:
             await self._bus.subscribe(subject, self._hear)

@@ -13,6 +13,8 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.heartbeat import Heartbeat
 from flotilla_common.bus.interface import Message
 from flotilla_common.bus.nats import NatsBus
+from flotilla_common.bus.pod_shards import plural_of
+from flotilla_common.bus.streams import shards_of
 from flotilla_common.clock import Clock
 from flotilla_common.installed import published
 
@@ -67,9 +69,9 @@ def _key(tokens: list[str]) -> tuple[str, str, str]:
     """Return source, namespace, and kind."""
     match tokens:
         case ["kube", _, _, plural, namespace, *_]:
-            return "kube", subjects.untoken(namespace), plural
+            return "kube", subjects.untoken(namespace), plural_of(plural)
         case ["node", _, _, plural, namespace, *_]:
-            return "node", subjects.untoken(namespace), plural
+            return "node", subjects.untoken(namespace), plural_of(plural)
         case ["act", _, service, plural, namespace, *_]:
             return "act", subjects.untoken(namespace), f"{plural} by {service}"
         case ["why", _, plural, namespace, *_]:
@@ -171,7 +173,7 @@ async def gather(bus: NatsBus, clock: Clock, seconds: float) -> BusSnapshot:
 async def _markers(bus: NatsBus, streams: Sequence[Stream]) -> dict[str, Marked]:
     found: dict[str, Marked] = {}
     there = {stream.name for stream in streams}
-    for resource in published():
+    for resource in [shard for one in published() for shard in await shards_of(bus, one)]:
         name = subjects.kube_stream(resource).name
         message = await bus.get_last(name, subjects.kube_marker(resource)) if name in there else None
         if message is not None:

@@ -12,7 +12,9 @@ from flotilla_cli import traffic
 from flotilla_cli.connection import connected, open_bus, reported, required_nats_url
 from flotilla_cli.options import bus_option, since_option
 from flotilla_cli.traffic import Line, LineReader, matches
+from flotilla_common.api.resources import POD
 from flotilla_common.bus.interface import Message
+from flotilla_common.bus.streams import shards_of
 from flotilla_common.clock import Clock, SystemClock
 
 STREAMS = ("kube", "act", "why")
@@ -89,9 +91,8 @@ async def _tail(options: TailOptions, url: str, clock: Clock) -> None:
             await bus.subscribe(f"{stream}.v1.>", lines.on_message)
         await connected(bus, clock)
         if options.since is not None:
-            await traffic.read_since(
-                bus, traffic.stored_streams(options.streams), clock.now() - options.since, lines.on_message
-            )
+            names = traffic.stored_streams(options.streams, len(await shards_of(bus, POD)))
+            await traffic.read_since(bus, names, clock.now() - options.since, lines.on_message)
         if options.follow and sys.stderr.isatty():
             click.echo("following the bus, Ctrl-C to stop", err=True)
         await lines.show()

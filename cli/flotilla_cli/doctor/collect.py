@@ -25,10 +25,11 @@ from flotilla_cli.install.rbac import NAMESPACE, account
 from flotilla_cli.local import Health, LocalCluster
 from flotilla_cli.published import LISTEN_SECONDS
 from flotilla_common.api.documents import Json, mappings, member, text
-from flotilla_common.api.resources import LEASE, NODE
+from flotilla_common.api.resources import LEASE, NODE, POD
 from flotilla_common.api.resources import NAMESPACE as NAMESPACES
 from flotilla_common.bus.interface import BusError
 from flotilla_common.bus.nats import NatsBus
+from flotilla_common.bus.streams import shards_of
 from flotilla_common.clock import Clock
 from flotilla_common.installed import published
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
@@ -190,7 +191,8 @@ class _Look:
     async def _streams(self) -> Mapping[str, Stream | None]:
         bus = await self._bus()
         await self._over.wait()
-        return await bus_facts.streams(bus, tuple(bus_facts.wanted()))
+        shards = len(await shards_of(bus, POD))
+        return await bus_facts.streams(bus, tuple(bus_facts.wanted(shards)))
 
     async def _samples(self) -> Mapping[str, Sample]:
         bus = await self._bus()

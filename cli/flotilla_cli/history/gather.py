@@ -16,6 +16,7 @@ from flotilla_common.api.resources import POD, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
 from flotilla_common.bus.nats import NatsBus
+from flotilla_common.bus.streams import shards_of
 
 
 async def gather(bus: NatsBus, resource: Resource, namespace: str, name: str) -> ObjectRecords:
@@ -135,8 +136,9 @@ async def _pods(bus: NatsBus, namespace: str, names: set[str]) -> dict[str, Pod]
             if pod is not None and pod.metadata.name in names:
                 found[pod.metadata.name] = _steps(pod)
 
-    where = subjects.kube_namespace(POD, namespace) if namespace else subjects.kube_filter(POD)
-    await bus.history(subjects.kube_stream(POD).name, where, take)
+    for shard in await shards_of(bus, POD):
+        where = subjects.kube_namespace(shard, namespace) if namespace else subjects.kube_filter(shard)
+        await bus.history(subjects.kube_stream(shard).name, where, take)
     return found
 
 

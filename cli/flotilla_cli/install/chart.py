@@ -29,6 +29,9 @@ OPEN_NAMESPACE = "{{ .Values.installation.namespace }}"
 _KEPT = {"helm.sh/resource-policy": "keep"}
 """Keeps the CRDs when the chart is removed: with a CRD, all of its objects would be deleted."""
 
+SHARDS_OF = {"watcher": "watcher-shards"}
+"""The setting for the shards of a service that plans nothing."""
+
 _FILES = dict.fromkeys(("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"), "managed-fields")
 
 
@@ -82,8 +85,8 @@ def _declared() -> Json:
 
 def _facts() -> Iterator[tuple[str, Json]]:
     for service in load_all():
-        facts = {"sharded": bool(service.components), "called": service.called, "onDemand": service.name in ON_DEMAND}
-        yield service.name, facts
+        shards = "shards" if service.components else SHARDS_OF.get(service.name, "")
+        yield service.name, {"shards": shards, "called": service.called, "onDemand": service.name in ON_DEMAND}
 
 
 if __name__ == "__main__":

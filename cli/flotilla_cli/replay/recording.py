@@ -16,6 +16,7 @@ from flotilla_cli.published import Act, Why, decoded
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
+from flotilla_common.bus.pod_shards import plural_of
 from flotilla_common.control.plan import ObjectRef, OutcomeKind
 from flotilla_common.kube.reflector import decode_head
 from flotilla_common.mirror.decoder import ObjectDecoder
@@ -95,7 +96,7 @@ class RecordedTables:
         if not recorded.subject.startswith("kube.v1.") or subjects.names_only(recorded.headers):
             return None
         _, _, group, plural, *_ = recorded.subject.split(".")
-        return self._decoders.get(f"{group}.{plural}")
+        return self._decoders.get(f"{group}.{plural_of(plural)}")
 
     def _count(self, old: object, new: object) -> None:
         self._changes += 1

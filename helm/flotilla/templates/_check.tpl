@@ -21,7 +21,7 @@
 {{- fail (printf "services.%s: there is no such service; there are %s" $name (keys $services | sortAlpha | join ", ")) }}
 {{- end }}
 {{- $facts := index $services $name }}
-{{- if and (not $facts.sharded) (hasKey (default dict $own) "shards") }}
+{{- if and (not $facts.shards) (hasKey (default dict $own) "shards") }}
 {{- fail (printf "services.%s.shards: this service has no shards, its replicas share the work anyway" $name) }}
 {{- end }}
 {{- if and $facts.onDemand (gt (int (default dict $own).replicas) 1) }}
@@ -72,6 +72,7 @@ log-level: manager.log.level
 log-format: manager.loggingFormat
 nats: nats.url
 shards: services.<name>.shards
+watcher-shards: services.watcher.shards
 bus-copies: nats.replicas
 cri-socket: daemon.socketFile
 max-workers-for-pull-image: daemon.maxWorkersForPullImage

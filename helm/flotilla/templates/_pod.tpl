@@ -86,7 +86,7 @@ spec:
         {{- end }}
         {{- end }}
         {{- if $own.shards }}
-        - --shards={{ $own.shards }}
+        - --{{ .facts.shards }}={{ $own.shards }}
         {{- end }}
         {{- range $flag, $value := $own.settings }}
         - --{{ $flag }}={{ $value }}

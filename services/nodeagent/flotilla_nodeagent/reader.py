@@ -13,6 +13,7 @@ import structlog
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError, Follow, Message, OnMessage
+from flotilla_common.bus.pod_shards import plural_on_bus
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.node.reports import FOLLOW, FollowAnswer, FollowRequest
 
@@ -138,14 +139,14 @@ class Reader:
         await self._drop()
         away = self._clock.monotonic() - self._last_message
         request = FollowRequest(
-            plural=self._resource.plural,
+            plural=plural_on_bus(self._resource),
             inbox=f"{subjects.node_inbox(self._node)}.{self._entropy.token()}",
             created=self._created if away < RESUME_SECONDS else "",
             last_sequence=self._sequence,
         )
         self._inbox, self._expected, self._early = request.inbox, 1, []
         self._subscription = await self._bus.subscribe(request.inbox, self._receive)
-        subject = subjects.report(self._node, FOLLOW, "", self._resource.plural)
+        subject = subjects.report(self._node, FOLLOW, "", plural_on_bus(self._resource))
         answer = _decode_answer(await self._bus.request(subject, msgspec.json.encode(request), ASK_SECONDS))
         if not answer.accepted:
             self._ask_at = self._clock.monotonic() + (0.0 if answer.again else REFUSED_SECONDS)

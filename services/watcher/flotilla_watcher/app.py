@@ -9,10 +9,12 @@ streams and starts again as another process.
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
-from flotilla_common.api.resources import TOKEN_REVIEW, Resource
+from flotilla_common.api.resources import POD, TOKEN_REVIEW, Resource
 from flotilla_common.bus.permissions import publisher_permissions
-from flotilla_common.bus.subjects import RECORDS
+from flotilla_common.bus.pod_shards import plural_on_bus, pod_shards, shard_index
+from flotilla_common.bus.subjects import RECORDS, affiliated
 from flotilla_common.control.leases import LeaseTerms
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.spec import LEASES, read_rules
@@ -24,6 +26,7 @@ from flotilla_common.service import Context, Service, run_alone
 from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.node_logins import serve_node_logins
 from flotilla_watcher.old_records import OldRecords
+from flotilla_watcher.pod_sharing import FirstShard, OtherShard, Remark, Sharing, WholeResource
 from flotilla_watcher.readers import serve_node_readers, serve_readonly
 from flotilla_watcher.resource_watch import ResourceWatch
 from flotilla_watcher.version_lineage import begin_lineage
@@ -32,34 +35,45 @@ POLL_SECONDS = 0.25
 """Interval of comparing the held leases with the running watches."""
 
 
+class Published(NamedTuple):
+    """What this replica publishes beside the streams of objects."""
+
+    copies: dict[Resource, NodeCopies]  # for nodes
+    idle: dict[str, str]  # why it publishes less than its leases and settings say, by the id of a resource
+
+
 async def run(context: Context, resources: Sequence[Resource]) -> None:
     """Publish the resources whose leases this replica holds, until cancelled.
 
     Raises VersionsWentBack (in a group) when etcd was restored.
     """
     settings = context.settings
+    parts = parts_of(resources, settings.watcher_shards)
+    idle: dict[str, str] = {}
     shards = Shards(
         api=context.api,
         clock=context.clock,
         service=context.service,
         namespace=settings.namespace,
         identity=context.holder,
-        names=[lease_name(resource) for resource in resources],
+        names=[lease_name(part) for part in parts],
         terms=LeaseTerms(settings.lease_duration, settings.lease_retry_period),
+        apart=[index for index, part in enumerate(parts) if affiliated(part)] if settings.watcher_shards > 1 else (),
     )
     copies: dict[Resource, NodeCopies] = {}
     running: dict[int, asyncio.Task[None]] = {}
     answering = [await serve_node_readers(context.bus, copies), *await serve_node_logins(context)]
     answering.append(await serve_readonly(context.bus, context.clock))
     context.started()
-    context.vitals["resources"] = lambda: [resources[index].id for index in sorted(shards.serving)]
+    context.vitals["resources"] = lambda: [parts[index].id for index in sorted(shards.serving)]
+    context.vitals["idle"] = lambda: idle
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(shards.run())
-            group.create_task(follow_leases(context, shards, resources, copies, running))
+            group.create_task(follow_leases(context, shards, parts, Published(copies, idle), running))
             group.create_task(_old_records(context, resources, partial(shards.serves, 0)).run())
     except* VersionsWentBack:
-        await begin_lineage(context.bus, context.entropy, [resources[index] for index in sorted(running)])
+        await begin_lineage(context.bus, context.entropy, [parts[index] for index in sorted(running)])
         raise
     finally:
         for served in answering:
@@ -70,23 +84,20 @@ async def follow_leases(
     context: Context,
     shards: Shards,
     resources: Sequence[Resource],
-    copies: dict[Resource, NodeCopies],
+    found: Published,
     running: dict[int, asyncio.Task[None]],
 ) -> None:
-    """Run a watch for every held lease, and for no other.
-
-    `copies` are the copies that this replica publishes for nodes; `running` are the watches, by the number of the
-    resource.
-    """
+    """Run a watch for every held lease, and for no other; `running` are the watches, by the number of the resource."""
     async with asyncio.TaskGroup() as group:
         while True:
             serving = shards.serving
             for index in [index for index in running if index not in serving]:
                 running.pop(index).cancel()
+                found.idle.pop(resources[index].id, None)
                 context.health.ready(resources[index].id, True)
             for index in serving - running.keys():
                 fence = partial(shards.serves, index)
-                running[index] = group.create_task(_watch(context, resources[index], fence, copies))
+                running[index] = group.create_task(_watch(context, resources[index], fence, found))
             await context.clock.sleep(POLL_SECONDS)
 
 
@@ -96,14 +107,23 @@ def _old_records(context: Context, resources: Sequence[Resource], fence: Callabl
 
 def lease_name(resource: Resource) -> str:
     """Return the part of the lease's name that identifies the resource."""
-    return f"{resource.plural}.{resource.group or 'core'}"
+    return f"{plural_on_bus(resource)}.{resource.group or 'core'}"
 
 
-async def _watch(
-    context: Context, resource: Resource, fence: Callable[[], bool], copies: dict[Resource, NodeCopies]
-) -> None:
+def parts_of(resources: Sequence[Resource], shards: int) -> list[Resource]:
+    """Return what has a lease each: the resources, and the further shards of pods."""
+    return [*resources, *(pod_shards(shards)[1:] if POD in resources else ())]
+
+
+async def _watch(context: Context, resource: Resource, fence: Callable[[], bool], found: Published) -> None:
     def report(trouble: str) -> None:
         context.health.ready(resource.id, not trouble, trouble)
+
+    def remark(why: str) -> None:
+        found.idle.pop(resource.id, None)
+        if why:
+            found.idle[resource.id] = why
+            context.health.ready(resource.id, True, why)
 
     report("starting")
     await ResourceWatch(
@@ -115,9 +135,18 @@ async def _watch(
         max_payload=context.settings.bus_max_payload,
         fence=fence,
         report=report,
-        copies=copies,
+        copies=found.copies,
         tracer=context.tracer,
+        sharing=_sharing(context, resource, remark),
     ).run()
+
+
+def _sharing(context: Context, resource: Resource, remark: Remark) -> Sharing:
+    if index := shard_index(resource):
+        return OtherShard(context.bus, context.clock, index, remark)
+    if resource == POD:
+        return FirstShard(context.api, context.bus, context.clock, context.settings.watcher_shards, remark)
+    return WholeResource()
 
 
 def service(resources: Sequence[Resource] | None = None) -> Service:

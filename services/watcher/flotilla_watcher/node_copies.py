@@ -84,7 +84,10 @@ class NodeCopies:
         served: Iterable[str],
         clock: Clock,
         tombstone_seconds: float,
+        shards: int = 1,
     ) -> None:
+        """Publish the copies of one of `shards` shards."""
+        self._shards = shards
         self._resource = resource
         self._route = route
         self._writer = writer
@@ -260,4 +263,5 @@ class NodeCopies:
         await self._writer.put(subject, self._marker(state), {subjects.EPOCH: self._epoch}, seconds)
 
     def _marker(self, state: str) -> bytes:
-        return msgspec.json.encode(subjects.Marker(epoch=self._epoch, state=state, rv=self._version))
+        marker = subjects.Marker(epoch=self._epoch, state=state, rv=self._version)
+        return msgspec.json.encode(marker.of_shards(self._shards))

@@ -7,13 +7,12 @@ beginning to the end closes the gaps behind it.
 
 from collections.abc import Callable, Sequence
 
-import msgspec
 import structlog
 
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError, Message, PublishRefused, StreamSpec
-from flotilla_common.bus.streams import newest
+from flotilla_common.bus.streams import last_marker, newest, shards_of
 from flotilla_common.clock import Clock
 from flotilla_watcher import metrics
 
@@ -31,8 +30,6 @@ GONE_SECONDS = 3600.0
 
 A service may be ahead of the watcher, and publish a decision about an object that is not on the bus yet.
 """
-
-_decode_marker = msgspec.json.Decoder(subjects.Marker).decode
 
 
 class OldRecords:
@@ -127,13 +124,9 @@ class OldRecords:
             return False
         return before == await self._complete(resource)
 
-    async def _complete(self, resource: Resource) -> str:
-        """Return the epoch of the resource's stream if the stream is complete, else an empty text."""
-        message = await self._bus.get_last(subjects.kube_stream(resource).name, subjects.kube_marker(resource))
-        if message is None:
-            return ""
-        try:
-            marker = _decode_marker(message.data)
-        except msgspec.MsgspecError:
-            return ""  # of another release
-        return marker.epoch if marker.state == subjects.SYNCED else ""
+    async def _complete(self, resource: Resource) -> list[str]:
+        """Return the epochs of the resource's streams if they are complete, else nothing."""
+        shards = await shards_of(self._bus, resource)
+        markers = [await last_marker(self._bus, shard) for shard in shards]
+        epochs = [one.epoch for one in markers if one is not None and one.complete and one.shard_count == len(shards)]
+        return epochs if len(epochs) == len(shards) else []

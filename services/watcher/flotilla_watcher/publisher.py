@@ -16,6 +16,7 @@ import msgspec
 import structlog
 
 from flotilla_common.api.resources import Resource
+from flotilla_common.api.uidranges import EVERY_UID, UidRange
 from flotilla_common.bus import subjects
 from flotilla_common.bus.affiliation import affiliation_of, outline
 from flotilla_common.clock import Clock, Entropy
@@ -88,8 +89,10 @@ class Publisher:
         lineage: VersionLineage,
         spans: ChangeSpans,
         nodes: NodeCopies | None = None,
+        uids: UidRange = EVERY_UID,
     ) -> None:
         self._resource = resource
+        self._uids = uids
         self._writer = writer
         self._encoder = encoder
         self._clock = clock
@@ -203,7 +206,7 @@ class Publisher:
             return subjects.kube(self._resource, head.namespace, head.name)
         if gone and (known := self._known.subject((head.namespace, head.name))):
             return known
-        return subjects.pod(head.namespace, head.name, affiliation_of(outline(item)))
+        return subjects.pod(head.namespace, head.name, affiliation_of(outline(item)), self._resource)
 
     async def _publish(self, subject: str, op: str, head: HeadMeta, item: msgspec.Raw) -> bytes:
         """Publish the object, end its former subject if it had another, and return its body."""
@@ -271,4 +274,4 @@ class Publisher:
 
     def _marker(self, state: str, version: str) -> bytes:
         marker = subjects.Marker(epoch=self._epoch, state=state, rv=version, count=self._count, layout=subjects.LAYOUT)
-        return msgspec.json.encode(marker)
+        return msgspec.json.encode(marker.of_shards(self._uids.count))

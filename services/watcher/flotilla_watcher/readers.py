@@ -19,6 +19,7 @@ import structlog
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import readonly, subjects
 from flotilla_common.bus.interface import Bus, BusError, Follow, Message
+from flotilla_common.bus.pod_shards import plural_of, plural_on_bus
 from flotilla_common.clock import Clock
 from flotilla_common.node.quota import Quota
 from flotilla_common.node.reports import FOLLOW, FollowAnswer, FollowRequest
@@ -56,17 +57,17 @@ REQUESTS, REQUESTS_PER_SECOND = 500, 100.0
 
 async def serve_node_readers(bus: Bus, publishing: Mapping[Resource, NodeCopies]) -> Follow:
     """Answer the agents' requests to read what this replica publishes now."""
-    resources = {resource.plural: resource for resource in routes()}
+    copied = {resource.plural for resource in routes()}
 
     async def handle(sender: Sender, request: FollowRequest) -> FollowAnswer | None:
-        resource = resources.get(request.plural)
-        if resource is None:
+        if plural_of(request.plural) not in copied:
             return FollowAnswer(why=f"{request.plural!r} are not copied to nodes")
         if not proper_inbox(sender.node, request.inbox):
             return FollowAnswer(why="the inbox is not one of the node's own")
-        copies = publishing.get(resource)
-        if copies is None:
+        resource = next((one for one in publishing if plural_on_bus(one) == request.plural), None)
+        if resource is None:
             return None
+        copies = publishing[resource]
         try:
             await copies.serve(sender.node)
             return await _deliver(bus, resource, sender.node, request)

@@ -14,15 +14,18 @@ import structlog
 
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
+from flotilla_common.api.uidranges import UidRange
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError, Message, StreamSpec
-from flotilla_common.bus.streams import newest
+from flotilla_common.bus.pod_shards import unsharded
+from flotilla_common.bus.streams import newest_in
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.interface import Api
 from flotilla_common.kube.reflector import Reflector
 from flotilla_common.tracing.context import Tracer
 from flotilla_watcher.encoder import Encoder
 from flotilla_watcher.node_copies import NodeCopies
+from flotilla_watcher.pod_sharing import AnotherNumber, Sharing, WholeResource
 from flotilla_watcher.published_objects import Key
 from flotilla_watcher.publisher import TOMBSTONE_SECONDS, ChangeSpans, Publisher, Report
 from flotilla_watcher.readers import follow_readers, readers
@@ -64,6 +67,7 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
     report: Report
     copies: dict[Resource, NodeCopies]  # of all resources that are published now
     tracer: Tracer | None = None
+    sharing: Sharing = msgspec.field(default_factory=WholeResource)
     _served: frozenset[str] = frozenset()  # nodes that got copies from us before
     _lineage: str = subjects.FIRST_LINE  # of versions; a wiped stream has none
 
@@ -72,17 +76,19 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
         log = structlog.get_logger(resource=self.resource.id)
         while True:
             try:
-                await self._publish()
-            except (StreamLost, Superseded, BusError) as error:
+                await self._publish(await self.sharing.choose())
+            except (StreamLost, Superseded, BusError, AnotherNumber) as error:
                 log.warning("publishing starts over", why=str(error))
                 self.report(f"publishing starts over: {error}")
             await self.clock.sleep(PAUSE_SECONDS if self.bus.connected else GUARD_SECONDS)
 
-    async def _publish(self) -> None:
+    async def _publish(self, uids: UidRange) -> None:
+        former = await self._leave_other_range(uids)
         writer = self._writer(subjects.kube_stream(self.resource), subjects.kube_marker(self.resource))
         encoder = Encoder(self.resource, self.max_payload, withheld=catalogue.is_confidential(self.resource))
-        nodes, leftover_subjects = await self._node_copies(writer, encoder), await writer.open()
-        lineage = await follow_lineage(self.bus, self.resource) or VersionLineage(self._lineage)
+        nodes, leftover_subjects = await self._node_copies(writer, encoder, uids), await writer.open()
+        lineage = former or await follow_lineage(self.bus, self.resource)
+        lineage = lineage or VersionLineage(self.sharing.line or self._lineage)
         self._lineage = lineage.name
         publisher = Publisher(
             resource=self.resource,
@@ -95,13 +101,36 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
             lineage=lineage,
             spans=ChangeSpans(self.resource, self.clock, self.tracer),
             nodes=nodes,
+            uids=uids,
         )
-        reflector = Reflector(self.api, self.resource, publisher, self.clock)
+        reflector = Reflector(self.api, unsharded(self.resource), publisher, self.clock, uids=uids)
         loops = [reflector.run(), self._beat(writer, publisher, nodes), self._check_after_reconnect(writer, nodes)]
+        loops.append(self._watch_range(uids))
         if nodes is None:
             await _first_failure(*loops)
         else:
             await self._publish_copies(nodes, loops)
+
+    async def _leave_other_range(self, uids: UidRange) -> VersionLineage | None:
+        """Remove the streams if they have another range of uids, and return the line of versions that they had.
+
+        Readers then start over and keep what they have. A tombstone for what is in another stream from now on would
+        say that it is gone. The copies are removed first, as the stream of objects is the one that names the range.
+        """
+        if not subjects.affiliated(self.resource):
+            return None
+        former = await follow_lineage(self.bus, self.resource)
+        if former is None or former.shards == uids.count:
+            return None
+        if not self.fence():
+            raise Superseded("the lease may have expired")
+        await self.bus.delete_stream(subjects.node_stream(self.resource).name)
+        await self.bus.delete_stream(subjects.kube_stream(self.resource).name)
+        return former
+
+    async def _watch_range(self, uids: UidRange) -> None:
+        await self.sharing.watch(uids)
+        await asyncio.Event().wait()
 
     def _writer(self, spec: StreamSpec, marker: str) -> StreamWriter:
         return StreamWriter(bus=self.bus, clock=self.clock, spec=spec, marker_subject=marker, fence=self.fence)
@@ -116,9 +145,9 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
             if self.copies.get(self.resource) is nodes:
                 del self.copies[self.resource]
 
-    async def _node_copies(self, objects: StreamWriter, encoder: Encoder) -> NodeCopies | None:
+    async def _node_copies(self, objects: StreamWriter, encoder: Encoder, uids: UidRange) -> NodeCopies | None:
         """Return the node channel's copies, or None for a resource of which nodes get none."""
-        route = routes().get(self.resource)
+        route = routes().get(unsharded(self.resource))
         if route is None:
             return None
         writer = self._writer(subjects.node_stream(self.resource), subjects.node_marker(self.resource))
@@ -132,13 +161,14 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
             leftover_subjects=await writer.open(),
             served=self._served | await readers(self.bus, self.resource),
             tombstone_seconds=TOMBSTONE_SECONDS,
+            shards=uids.count,
         )
 
     async def _stored(self, objects: StreamWriter, keys: Sequence[Key]) -> list[Message]:
         """Return objects from kube.v1, after everything sent so far. Raises BusError, StreamLost, Superseded."""
         await objects.flush()
         stream = subjects.kube_stream(self.resource).name
-        last = await asyncio.gather(*(newest(self.bus, self.resource, *key) for key in keys))
+        last = await asyncio.gather(*(newest_in(self.bus, self.resource, *key) for key in keys))
         messages = [message for message in last if message is not None]
         if len(messages) < len(keys):
             raise StreamLost(f"stream {stream} lacks objects that were published")

@@ -25,6 +25,7 @@ class VersionLineage(msgspec.Struct, frozen=True):
 
     name: str
     reached: int = 0
+    shards: int = 1  # number of streams that the objects are in
 
 
 async def follow_lineage(bus: Bus, resource: Resource) -> VersionLineage | None:
@@ -36,7 +37,8 @@ async def follow_lineage(bus: Bus, resource: Resource) -> VersionLineage | None:
     last = await bus.get_last(stream, ">")  # newer than the marker, which is repeated every few seconds only
     newest = _decode(marker.data)
     reached = last.headers.get(subjects.RV, "") if last is not None else ""
-    return VersionLineage(subjects.line_of(newest.epoch), max(version_number(newest.rv), version_number(reached)))
+    version = max(version_number(newest.rv), version_number(reached))
+    return VersionLineage(subjects.line_of(newest.epoch), version, newest.shard_count)
 
 
 async def begin_lineage(bus: Bus, entropy: Entropy, resources: Iterable[Resource]) -> None:
@@ -54,6 +56,7 @@ async def _begin_lineage(bus: Bus, entropy: Entropy, resource: Resource) -> None
         line = await follow_lineage(bus, resource)
         name = str(int((line.name if line else "") or subjects.FIRST_LINE) + 1)
         marker = subjects.Marker(epoch=subjects.epoch(name, entropy.token()), state=subjects.LISTING)
+        marker = marker.of_shards(line.shards if line else 1)
         await bus.publish(subjects.kube_marker(resource), msgspec.json.encode(marker), {subjects.EPOCH: marker.epoch})
     except BusError as error:
         log.warning("cannot begin a line of versions", error=str(error))

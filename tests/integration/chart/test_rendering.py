@@ -155,6 +155,7 @@ def test_the_schema_refuses_slips_with_their_names(chart: Helm) -> None:
             "services.clonesets: there is no such service; there are cloneset, daemonset, jobs, policy, sidecar",
         ),
         ("services.webhook.shards=2", "services.webhook.shards: this service has no shards"),
+        ("settings.watcher-shards=2", "settings.watcher-shards: the chart sets it; give services.watcher.shards"),
         ("services.webhook.enabled=false", "services.webhook.enabled: it cannot be left out"),
         ("services.watcher.enabled=false", "services.watcher.enabled: node agents hear nothing without the watcher"),
         ("settings.kube-max-write=2", "settings.kube-max-write: there is no such setting"),

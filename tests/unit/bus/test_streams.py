@@ -4,13 +4,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import cast
 
+import msgspec
 import pytest
 
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.affiliation import Affiliation
 from flotilla_common.bus.interface import Bus, BusError, StreamSpec
-from flotilla_common.bus.streams import CHECK_SECONDS, RETRY_SECONDS, keep_streams, newest
+from flotilla_common.bus.pod_shards import pod_shard, pod_shards
+from flotilla_common.bus.streams import CHECK_SECONDS, RETRY_SECONDS, keep_streams, newest, shards_of
 from tests.simulation.loop import SimulatedLoop, run
 from tests.support.fake_bus import FakeBus
 
@@ -130,3 +132,44 @@ async def test_the_newest_message_of_another_kind() -> None:
     message = await newest(cast("Bus", bus), NODE, "", "a")
     assert message is not None
     assert message.data == b"1"
+
+
+async def marked(bus: FakeBus, shards: int) -> None:
+    """Publish the marker of the first of so many shards."""
+    for shard in pod_shards(shards):
+        await bus.ensure_stream(subjects.kube_stream(shard))
+    marker = subjects.Marker(epoch="0.a", state=subjects.SYNCED).of_shards(shards)
+    await bus.publish(subjects.kube_marker(POD), msgspec.json.encode(marker))
+
+
+@pytest.mark.parametrize("first", [0, 1])
+async def test_of_two_pods_of_a_name_in_two_shards_the_newer_counts(first: int) -> None:
+    """The one that came first was deleted, and its tombstone may still be there."""
+    bus = FakeBus()
+    await marked(bus, 2)
+    for version, (shard, op) in enumerate([(first, "ADDED"), (first, "DELETED"), (1 - first, "ADDED")], 8):
+        subject = subjects.pod("shop", "a", Affiliation("-", "-", "-"), pod_shard(shard))
+        await bus.publish(subject, str(version).encode(), {"op": op, "rv": str(version)})
+    message = await newest(cast("Bus", bus), POD, "shop", "a")
+    assert message is not None
+    assert message.data == b"10"
+
+
+@pytest.mark.parametrize(
+    ("resource", "shards", "found"),
+    [(POD, 3, ["core.pods", "core.pods-1", "core.pods-2"]), (POD, 1, ["core.pods"]), (NODE, 3, ["core.nodes"])],
+)
+async def test_the_marker_names_the_number_of_shards(resource: Resource, shards: int, found: list[str]) -> None:
+    bus = FakeBus()
+    await marked(bus, shards)
+    assert [one.id for one in await shards_of(cast("Bus", bus), resource)] == found
+    assert await shards_of(cast("Bus", bus), pod_shard(2)) == [pod_shard(2)]
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", None])
+async def test_without_a_marker_that_can_be_read_pods_are_in_one_stream(data: bytes | None) -> None:
+    bus = FakeBus()
+    await bus.ensure_stream(subjects.kube_stream(POD))
+    if data is not None:
+        await bus.publish(subjects.kube_marker(POD), data)
+    assert await shards_of(cast("Bus", bus), POD) == [POD]

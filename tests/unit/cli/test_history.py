@@ -25,6 +25,7 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.affiliation import Affiliation
 from flotilla_common.bus.interface import Message
 from flotilla_common.bus.nats import NatsBus
+from flotilla_common.bus.pod_shards import pod_shard
 from flotilla_common.control.plan import Intent, Reason, State
 from tests.unit.replay.scripted_bus import ScriptedBus
 
@@ -387,6 +388,20 @@ async def test_the_steps_of_a_pod_are_read_from_its_present_subject(monkeypatch:
             headers={subjects.OP: subjects.MOVED, subjects.TO: present},
         ),
         Message(subject=other, data=json.dumps({"metadata": meta}).encode(), headers={subjects.OP: "ADDED"}),
+    ]
+    records = await gather.gather_pod(cast("NatsBus", ScriptedBus(held)), "shop", "web-1")
+    assert records.pods == {"web-1": Pod(created=START)}
+
+
+@pytest.mark.parametrize("shard", [0, 1])
+async def test_the_steps_of_a_pod_are_read_from_its_shard(monkeypatch: pytest.MonkeyPatch, shard: int) -> None:
+    monkeypatch.setattr(gather, "list_streams", no_streams)
+    marker = subjects.Marker(epoch="0.a", state=subjects.SYNCED).of_shards(2)
+    meta = {"name": "web-1", "namespace": "shop", "creationTimestamp": "2026-11-24T12:00:00Z"}
+    subject = subjects.pod("shop", "web-1", Affiliation("-", "-", "-"), pod_shard(shard))
+    held = [
+        Message(subject=subjects.kube_marker(POD), data=msgspec.json.encode(marker)),
+        Message(subject=subject, data=json.dumps({"metadata": meta}).encode(), headers={subjects.OP: "ADDED"}),
     ]
     records = await gather.gather_pod(cast("NatsBus", ScriptedBus(held)), "shop", "web-1")
     assert records.pods == {"web-1": Pod(created=START)}

@@ -21,6 +21,7 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.affiliation import Affiliation
 from flotilla_common.bus.interface import BusError, Message, OnMessage
 from flotilla_common.bus.nats import NatsBus
+from flotilla_common.bus.pod_shards import pod_shard
 from flotilla_common.installed import published
 
 NOW = datetime(2026, 5, 4, 12, 0, 0, 123000, tzinfo=UTC)
@@ -298,6 +299,12 @@ def test_a_move_of_a_pod_that_was_not_seen_before():
     assert (line.what, line.cause, line.owner) == ("moved", "to CloneSet_apps_kruise_io.17.-", "")
 
 
+def test_a_pod_of_another_shard_is_a_pod() -> None:
+    subject = subjects.pod("shop", "web-a", OWNED, pod_shard(1))
+    line = read(Message(subject=subject, data=b"{}", headers={"op": "ADDED", "rv": "5"}))
+    assert (line.kind, line.namespace, line.name) == ("Pod", "shop", "web-a")
+
+
 async def test_the_past_of_all_streams_comes_in_the_order_of_time_and_then_the_present():
     bus = Streams(act=[stored("act.1", 1), stored("act.4", 4)], decisions=[stored("why.2", 2)], why=[])
     heard: list[str] = []
@@ -322,6 +329,8 @@ async def test_a_past_that_is_not_read_to_its_end_is_an_error(monkeypatch: pytes
 def test_decisions_are_kept_and_heartbeats_are_not():
     assert traffic.stored_streams(["act", "why", "heartbeat"]) == ["act", "decisions"]
     assert "kube_core_pods" in traffic.stored_streams(["kube"])
+    assert {"kube_core_pods", "kube_core_pods-1"} <= {*traffic.stored_streams(["kube"], 2)}
+    assert "kube_core_pods-1" not in traffic.stored_streams(["kube"], 1)
     assert traffic.stored_at(stored("x", 0), NOW) == NOW
     assert traffic.stored_at(stored("x", 5), NOW) == datetime.fromtimestamp(5, UTC)
 

@@ -32,6 +32,7 @@ from flotilla_cli.install import rbac
 from flotilla_cli.install.endpoint import clients
 from flotilla_cli.install.manifests import OWN_LEASES, manifests
 from flotilla_common.api.documents import Json
+from flotilla_common.api.uidranges import MOST_RANGES
 from flotilla_common.bus.heartbeat import VERSION, Heartbeat
 from flotilla_common.bus.jetstream import stream_config
 from flotilla_common.bus.subjects import Marker
@@ -206,9 +207,9 @@ def node_lease(name: str, ahead: float = -3) -> Json:
 
 def stream(name: str, *, state: str = "synced", age: float = 2, rv: str = "900", **more: Any) -> Stream:
     """Return a stream as the server has it, whose marker is `age` seconds old."""
-    config = {key: value for key, value in stream_config(wanted()[name]).items() if value}
+    config = {key: value for key, value in stream_config(wanted(MOST_RANGES)[name]).items() if value}
     usual: dict[str, Any] = {"config": config, "now": NOW}
-    if name in with_markers():
+    if name in with_markers(MOST_RANGES):
         usual |= {"marker": Marker(epoch="0.a", state=state, rv=rv), "marked": NOW - timedelta(seconds=age)}
     return Stream(**usual | more)
 

@@ -197,6 +197,15 @@ FAULTS: dict[str, tuple[Facts, list[str]]] = {
     "objects are old": (well(samples=Fact({"core.pods": Sample(3, stale=["a/b"])})), ["BusObjectsStale"]),
     "objects stay": (well(samples=Fact({"core.pods": Sample(3, ghosts=["a.b"])})), ["BusKeepsObjects"]),
     "a mirror without the bus": (well(heartbeats=instead(heard("jobs", direct=["core.pods"]))), ["MirrorDirect"]),
+    "pods are not shared": (
+        well(heartbeats=instead(heard("watcher", idle={"core.pods-1": "idle: the pods have 1 shard"}))),
+        ["PodsNotShared"],
+    ),
+    "a stream of a shard is missing": (well(streams=with_stream("kube_core_pods-1", None)), ["StreamMissing"]),
+    "a shard is not published": (
+        well(streams=with_stream("kube_core_pods-1", stream("kube_core_pods-1", age=60))),
+        ["MarkerStale"],
+    ),
     "an old mirror": (well(heartbeats=instead(heard("jobs", lag=200.0))), ["MirrorStale"]),
     "an unreadable object": (well(heartbeats=instead(heard("jobs", undecodable={"core.pods": 1}))), ["Undecodable"]),
     "a silent agent": (well(heartbeats=Fact(others("nodeagent"))), ["AgentSilent"]),

@@ -182,4 +182,4 @@ class Scoped:
         """Return the newest source of a group."""
         newest = self.sources._groups[group].newest
         assert newest is not None
-        return newest
+        return newest.shards[0]

@@ -78,7 +78,7 @@ async def test_a_source_that_stops_asks_no_more() -> None:
     bench.api.get = never  # type: ignore[method-assign]
     await bench.say("ADDED", body("big", 7), oversize="true")
     await waiting.wait()
-    (source,) = bench.feed._bus._sources()  # type: ignore[union-attr]
+    ((source,),) = (one.shards for one in bench.feed._bus._sources())  # type: ignore[union-attr]
     (task,) = source._fetches
     await source.stop()
     assert task.cancelled()

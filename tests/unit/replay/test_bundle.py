@@ -118,6 +118,17 @@ async def test_the_versions_of_a_pod_are_recorded_on_all_its_subjects():
     assert [message.headers[subjects.OP] for message in bundle.heard] == ["ADDED", "MOVED"]
 
 
+async def test_pods_of_all_shards_are_recorded():
+    marker = subjects.Marker(epoch="0.a", state=subjects.SYNCED).of_shards(2)
+    first = Message(subject=subjects.kube_marker(POD), data=msgspec.json.encode(marker))
+    other = msgspec.structs.replace(OWN_POD, subject=OWN_POD.subject.replace(".pods.", ".pods-1."))
+    bundle = await record([first, other], {1: other}, spec=READINESS, key=("shop", "web-a"))
+    assert [message.subject for message in (*bundle.known, *bundle.heard)] == [other.subject] * 2
+    owned = await record([first, CLONE, other], {1: other})
+    assert other.subject in [message.subject for message in owned.known]
+    assert [message.subject for message in owned.heard] == [other.subject]
+
+
 @pytest.mark.parametrize(
     "held",
     [

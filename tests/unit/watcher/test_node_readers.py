@@ -9,6 +9,7 @@ import pytest
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError
+from flotilla_common.bus.pod_shards import pod_shard
 from flotilla_common.node.reports import FOLLOW, FollowAnswer, FollowRequest
 from flotilla_watcher import readers as node_readers
 from flotilla_watcher.node_copies import NodeCopies, NotComplete
@@ -72,6 +73,16 @@ async def test_a_reader_gets_its_nodes_copies_and_marker_once_they_are_there() -
     assert copies.served == {"n1"}
     assert bus.deliveries == {(STREAM, INBOX): ("node.v1.n1.pods", "node.v1.n1.pods.>")}
     assert bus.readers == {(STREAM, "n1"): INBOX}
+
+
+async def test_a_reader_gets_the_copies_of_each_shard_from_its_publisher() -> None:
+    bus, first, second = FakeBus(), Copies(), Copies()
+    await bus.ensure_stream(subjects.node_stream(pod_shard(1)))
+    assert (await asked({POD: first, pod_shard(1): second}, bus, "pods-1")).accepted
+    assert (first.served, second.served) == (set(), {"n1"})
+    assert bus.deliveries == {("node_pods-1", INBOX): ("node.v1.n1.pods-1", "node.v1.n1.pods-1.>")}
+    with pytest.raises(BusError, match="no responders"):
+        await asked({POD: first}, FakeBus(), "pods-1")
 
 
 @pytest.mark.parametrize("plural", ["secrets", "nodes", ""])

@@ -11,6 +11,7 @@ from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, POD, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError, Message
+from flotilla_common.bus.pod_shards import pod_shards
 from flotilla_watcher import metrics
 from flotilla_watcher.old_records import CHECK_SECONDS, GONE_SECONDS, OldRecords
 from tests.support.fake_bus import FakeBus
@@ -242,3 +243,24 @@ async def test_it_goes_on_after_an_outage(monkeypatch: pytest.MonkeyPatch) -> No
         await bench.old.run()
     assert pauses == [CHECK_SECONDS] * 3
     assert bench.bus.renewed == [why("old")]
+
+
+@pytest.mark.parametrize(
+    ("states", "removed"),
+    [
+        pytest.param((subjects.PART, subjects.PART), True, id="complete"),
+        pytest.param((subjects.PART, subjects.LISTING), False, id="one is being listed"),
+        pytest.param((subjects.PART, None), False, id="one is missing"),
+    ],
+)
+async def test_a_pod_is_gone_when_no_shard_has_it(states: tuple[str | None, ...], removed: bool) -> None:
+    bench = await Bench().open("busy")
+    for shard, state in zip(pod_shards(2), states, strict=True):
+        if state is not None:
+            await bench.bus.ensure_stream(subjects.kube_stream(shard))
+            marker = subjects.Marker(epoch="0.a", state=state, shards=2)
+            await bench.bus.publish(subjects.kube_marker(shard), msgspec.json.encode(marker))
+    await bench.decide("pod", resource=POD)
+    await bench.decide("busy", 2 * GAPS)
+    await bench.old.check()
+    assert (bench.bus.renewed == []) is removed

@@ -12,6 +12,7 @@ from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.doctor.gather.bus import with_copies
 from flotilla_cli.install.objects import is_leaving, is_true, name_of
 from flotilla_common.api.documents import Json, mappings, member, strings, text
+from flotilla_common.api.uidranges import MOST_RANGES
 from flotilla_common.bus.heartbeat import NODE_AGENT
 from flotilla_common.bus.subjects import inbox_node
 
@@ -27,7 +28,7 @@ def check(facts: Facts) -> Looked:
     ready = {name_of(node): node for node in facts.nodes.get() if is_true(node, "Ready") and not _is_fake(node)}
     for node, one in heard.items():
         yield from _waiting(node, one)
-    streams = [one for name, one in (facts.streams.found or {}).items() if one and name in with_copies()]
+    streams = [one for name, one in (facts.streams.found or {}).items() if one and name in with_copies(MOST_RANGES)]
     reading = {inbox_node(reader.inbox) for stream in streams for reader in stream.consumers}
     for node, because in _expected(facts, streams).items():
         if node in ready and node not in heard:

@@ -12,7 +12,9 @@ from flotilla_cli.doctor.facts import Banner, Facts, ReplicaHeartbeat, Stream
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
 from flotilla_cli.doctor.gather.bus import wanted, with_markers
 from flotilla_cli.output import span
+from flotilla_common.api.uidranges import MOST_RANGES
 from flotilla_common.bus.jetstream import stream_config
+from flotilla_common.bus.pod_shards import unsharded
 from flotilla_common.bus.subjects import LISTING
 
 OLDEST = (2, 12)
@@ -58,6 +60,8 @@ LAG_SECONDS = 120.0
 SHOWN = 3
 
 _RESTART = "restart the watcher: it publishes everything again; if that does not help, report it with `flotilla bundle`"
+
+_SHARE = "turn the feature gate ShardedListAndWatch of the apiserver on, or give all watchers --watcher-shards=1"
 
 _BACK = "bring the watcher and the bus back; services return to it by themselves"
 
@@ -131,7 +135,7 @@ def check_streams(facts: Facts) -> Looked:
 def _unserved(facts: Facts) -> set[str]:
     """Return the streams of kinds that the apiserver does not serve: their CRDs have a finding of their own."""
     known = facts.definitions.found
-    markers = with_markers()
+    markers = with_markers(MOST_RANGES)
     return {
         name
         for name, resource in markers.items()
@@ -140,7 +144,7 @@ def _unserved(facts: Facts) -> set[str]:
 
 
 def _settings(about: str, name: str, stream: Stream) -> Iterator[Finding]:
-    should = stream_config(wanted()[name])
+    should = stream_config(wanted(MOST_RANGES)[name])
     differing = {key: value for key, value in should.items() if _same(stream.config.get(key)) != _same(value)}
     if differing:
         said = ", ".join(f"{key} is {stream.config.get(key)} and should be {value}" for key, value in differing.items())
@@ -156,7 +160,8 @@ def _same(value: Any) -> Any:
 
 
 def _marker(facts: Facts, about: str, name: str, stream: Stream) -> Iterator[Finding]:
-    if name not in with_markers():
+    resource = with_markers(MOST_RANGES).get(name)
+    if resource is None:
         return
     if stream.marker is None or stream.marked is None:
         said = "the watcher has never published its marker"
@@ -169,7 +174,7 @@ def _marker(facts: Facts, about: str, name: str, stream: Stream) -> Iterator[Fin
     elif stream.marker.state != LISTING and age > SILENT_SECONDS:
         said = f"nothing has been published for {span(age)}: services may see a state that old"
         yield broken("MarkerStale", about, said, _WATCHER)
-    sample = (facts.samples.found or {}).get(with_markers()[name].id)
+    sample = (facts.samples.found or {}).get(unsharded(resource).id)
     if sample and sample.version and int(stream.marker.rv or 0) > int(sample.version):
         said = f"it is at version {stream.marker.rv}, and the apiserver only at {sample.version}: etcd was restored"
         advice = "restart the watcher, then the services (docs/operations.md#after-etcd-was-restored-from-a-backup)"
@@ -188,7 +193,7 @@ def _size(about: str, name: str, stream: Stream) -> Iterator[Finding]:
     if stream.subjects > MANY_SUBJECTS:
         said = f"it has {stream.subjects} subjects, and nats-server becomes slow beyond {MOST_SUBJECTS} in a stream"
         yield warning("StreamLarge", about, said, "delete objects that are done, or split the cluster")
-    spec = wanted()[name]
+    spec = wanted(MOST_RANGES)[name]
     if stream.gaps > MOST_GAPS and spec.leaves_gaps:
         said = f"{stream.gaps} replaced messages lie between its first and its last: a killed server starts slowly"
         yield warning("StreamGaps", about, said, _RENEWS)
@@ -217,6 +222,9 @@ def _mirrors(one: ReplicaHeartbeat) -> Iterator[Finding]:
     if beat.direct:
         said = f"it watches the apiserver directly instead of the bus: {_some(beat.direct)}"
         yield warning("MirrorDirect", about, said, _BACK)
+    if beat.idle:
+        said = "; ".join(f"{resource}: {why}" for resource, why in sorted(beat.idle.items()))
+        yield warning("PodsNotShared", about, said, _SHARE)
     if beat.lag > LAG_SECONDS:
         said = f"its view of the cluster may be {span(beat.lag)} old"
         yield broken("MirrorStale", about, said, _BACK)

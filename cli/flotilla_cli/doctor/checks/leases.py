@@ -13,10 +13,11 @@ import msgspec
 from flotilla_cli.doctor.expected import services
 from flotilla_cli.doctor.facts import Facts, ReplicaHeartbeat
 from flotilla_cli.doctor.finding import Finding, Looked, broken, warning
+from flotilla_cli.doctor.gather.bus import pods_among, with_markers
 from flotilla_cli.output import span
+from flotilla_common.bus.pod_shards import plural_on_bus
 from flotilla_common.control.leases import FORGET_AFTER, Lease
 from flotilla_common.control.shards import NUMBER_LABEL, ROLE_LABEL, SERVICE_LABEL
-from flotilla_common.installed import published
 
 LATE_SECONDS = 10.0
 """An expired lease is taken over within two seconds; the new holder then lists its objects."""
@@ -58,9 +59,9 @@ def all_of(facts: Facts) -> list[Seen]:
 def check(facts: Facts) -> Looked:
     """Check the leases of each running service; a silent one has a finding of its own."""
     by_service: dict[str, list[Seen]] = defaultdict(list)
-    ours = _ours(facts)
+    ours, shards = _ours(facts), len(pods_among(facts.streams.found or ()))
     for one in ours:
-        if not _is_retired(one):
+        if not _is_retired(one, shards):
             by_service[one.label(SERVICE_LABEL)].append(one)
     heard = facts.heartbeats.found
     for service in services(facts):
@@ -124,9 +125,12 @@ def _twice(service: str, speaking: list[ReplicaHeartbeat]) -> Iterator[Finding]:
             yield broken("TwoHolders", f"{service} shard {shard}", said, advice)
 
 
-def _is_retired(one: Seen) -> bool:
-    """Report whether it is a lease of the watcher for a resource that is no longer published."""
-    resources = {f"flotilla-{WATCHER}-{each.plural}.{each.group or 'core'}" for each in published()}
+def _is_retired(one: Seen, shards: int) -> bool:
+    """Report whether it is a lease of the watcher for a resource, or shard of pods, that is no longer published."""
+    resources = {
+        f"flotilla-{WATCHER}-{plural_on_bus(each)}.{each.group or 'core'}"
+        for each in with_markers(max(shards, 1)).values()
+    }
     watchers = one.label(SERVICE_LABEL) == WATCHER and one.label(ROLE_LABEL) == SHARD
     return watchers and one.name not in resources
 

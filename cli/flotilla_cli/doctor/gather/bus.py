@@ -5,7 +5,7 @@ It also compares the bus with the apiserver: some objects of each resource, list
 
 import asyncio
 import base64
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import TypeVar
@@ -19,11 +19,13 @@ from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.resources import POD, Resource
+from flotilla_common.api.uidranges import MOST_RANGES
 from flotilla_common.bus import subjects
 from flotilla_common.bus.heartbeat import Heartbeat
 from flotilla_common.bus.interface import Bus, BusError, Message, StreamSpec
 from flotilla_common.bus.nats import NatsBus
-from flotilla_common.bus.streams import newest
+from flotilla_common.bus.pod_shards import plural_on_bus, pod_shards, unsharded
+from flotilla_common.bus.streams import newest, shards_of
 from flotilla_common.bus.subjects import ACT_STREAM, WHY_STREAM, Marker
 from flotilla_common.clock import Clock
 from flotilla_common.installed import published
@@ -94,23 +96,35 @@ class _AccountInfo(msgspec.Struct):
 
 
 @cache
-def with_markers() -> Mapping[str, Resource]:
-    """Return the streams that the watcher fills with objects, by name, with their resources."""
-    return {subjects.kube_stream(resource).name: resource for resource in published()}
+def with_markers(shards: int = 1) -> Mapping[str, Resource]:
+    """Return the streams that the watcher fills with objects, by name, with their resources.
+
+    `shards` is the number of those of pods; with MOST_RANGES the result has all that there can be.
+    """
+    return {subjects.kube_stream(resource).name: resource for resource in _parts(published(), shards)}
 
 
 @cache
-def with_copies() -> Mapping[str, Resource]:
+def with_copies(shards: int = 1) -> Mapping[str, Resource]:
     """Return the streams with copies for nodes, by name, with their resources."""
     routed = (POD, *(kind.resource for kind in catalogue.KINDS if kind.node_route is not None))
-    return {subjects.node_stream(resource).name: resource for resource in routed}
+    return {subjects.node_stream(resource).name: resource for resource in _parts(routed, shards)}
+
+
+def pods_among(names: Collection[str]) -> list[str]:
+    """Return the streams of pods among these: there is one for each shard."""
+    return [name for name in names if (one := with_markers(MOST_RANGES).get(name)) and unsharded(one) == POD]
+
+
+def _parts(resources: Iterable[Resource], shards: int) -> list[Resource]:
+    return [part for one in resources for part in (pod_shards(shards) if one == POD else [one])]
 
 
 @cache
-def wanted() -> Mapping[str, StreamSpec]:
+def wanted(shards: int = 1) -> Mapping[str, StreamSpec]:
     """Return all streams that must exist, by name."""
-    kube = [subjects.kube_stream(resource) for resource in with_markers().values()]
-    node = [subjects.node_stream(resource) for resource in with_copies().values()]
+    kube = [subjects.kube_stream(resource) for resource in with_markers(shards).values()]
+    node = [subjects.node_stream(resource) for resource in with_copies(shards).values()]
     return {spec.name: spec for spec in (*kube, *node, ACT_STREAM, WHY_STREAM)}
 
 
@@ -135,8 +149,8 @@ async def streams(bus: NatsBus, names: Collection[str]) -> Mapping[str, Stream |
 
 
 async def _stream(bus: NatsBus, name: str) -> Stream | None:
-    objects, copies = with_markers().get(name), with_copies().get(name)
-    question = {"subjects_filter": f"node.v1.*.{copies.plural}"} if copies else {}
+    objects, copies = with_markers(MOST_RANGES).get(name), with_copies(MOST_RANGES).get(name)
+    question = {"subjects_filter": f"node.v1.*.{plural_on_bus(copies)}"} if copies else {}
     info = await _ask(bus, f"STREAM.INFO.{name}", question, _Info)
     if info.error is not None or info.ts is None:
         return None
@@ -215,6 +229,11 @@ async def _sample(bus: NatsBus, resource: Resource, listed: Listed) -> Sample:
 
 async def _ghosts(bus: NatsBus, resource: Resource, listed: Listed) -> list[str]:
     """Return objects that the stream has and the apiserver had not, although they are no newer than the LIST."""
+    shards = await shards_of(bus, resource)
+    return [name for shard in shards for name in await _ghosts_in(bus, shard, listed)]
+
+
+async def _ghosts_in(bus: NatsBus, resource: Resource, listed: Listed) -> list[str]:
     stream = subjects.kube_stream(resource).name
     known = {(meta.namespace, meta.name) for meta in listed.objects}
     held = await bus.stream_subjects(stream) - {subjects.kube_marker(resource)}

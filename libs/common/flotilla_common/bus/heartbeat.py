@@ -33,6 +33,7 @@ class Heartbeat(Model):
     kinds: str = ""  # CUSTOM_RESOURCE_ENABLE
     shards: list[int] = []  # shards that it serves
     resources: list[str] = []  # resources that it publishes
+    idle: dict[str, str] = {}  # why it publishes fewer pods than its setting says, by resource
     lag: float = 0.0  # seconds since its tables were surely up to date, for the table that is furthest behind
     direct: list[str] = []  # resources that it watches directly, because the bus is away
     undecodable: dict[str, int] = {}  # number of objects that it cannot decode, by resource

@@ -22,10 +22,10 @@ class MarkerGate:
     def note(self, message: Message) -> subjects.Marker:
         """Record a marker and return it. Raises DecodeError.
 
-        Only a marker in state SYNCED takes effect later; any other cancels the one before, as a new LIST has begun.
+        Only a complete one takes effect later; any other cancels the one before, as a new LIST has begun.
         """
         marker = _decode(message.data)
-        self._marker = marker if marker.state == subjects.SYNCED else None
+        self._marker = marker if marker.complete else None
         self._ahead = message.pending + 1
         return marker
 

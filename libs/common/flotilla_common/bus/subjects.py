@@ -11,6 +11,7 @@ import msgspec
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.bus.affiliation import Affiliation, Interest
 from flotilla_common.bus.interface import StreamSpec
+from flotilla_common.bus.pod_shards import plural_of, plural_on_bus, unsharded
 
 NO_NAMESPACE = "_"
 
@@ -30,17 +31,17 @@ def kube(resource: Resource, namespace: str, name: str) -> str:
     return f"kube.v1.{resource.id}.{token(namespace)}.{token(name)}"
 
 
-def pod(namespace: str, name: str, affiliation: Affiliation) -> str:
+def pod(namespace: str, name: str, affiliation: Affiliation, shard: Resource = POD) -> str:
     """Return the subject on which a pod is published: `kube.v1.core.pods.<namespace>.<name>.<owner>.<bucket>.<trait>`.
 
     When the last three change, the pod moves to another subject, and the former one gets a MOVED message.
     """
-    return f"{kube(POD, namespace, name)}.{'.'.join(affiliation)}"
+    return f"{kube(shard, namespace, name)}.{'.'.join(affiliation)}"
 
 
 def affiliated(resource: Resource) -> bool:
     """Report whether the subjects of the resource's objects say whose they are; those of pods do."""
-    return resource == POD
+    return unsharded(resource) == POD
 
 
 def kube_object(resource: Resource, namespace: str, name: str) -> str:
@@ -61,14 +62,15 @@ def affiliation(subject: str) -> Affiliation | None:
 
 
 def object_part(subject: str) -> str:
-    """Return the part of an object's subject that names the object: that of a pod without whose it is."""
-    return ".".join(subject.split(".")[:6])
+    """Return the part of an object's subject that names the object: that of a pod without whose it is, and shard."""
+    root, version, group, plural, *name = subject.split(".")[:6]
+    return ".".join((root, version, group, plural_of(plural), *name))
 
 
-def interest_filter(interest: Interest) -> str:
+def interest_filter(interest: Interest, shard: Resource = POD) -> str:
     """Return the filter for the pods that an interest covers."""
     namespace = interest.namespace if interest.namespace == "*" else token(interest.namespace)
-    return f"kube.v1.{POD.id}.{namespace}.*.{interest.owner}.{interest.bucket}.{interest.trait}"
+    return f"kube.v1.{shard.id}.{namespace}.*.{interest.owner}.{interest.bucket}.{interest.trait}"
 
 
 def kube_marker(resource: Resource) -> str:
@@ -128,17 +130,17 @@ def kube_stream(resource: Resource) -> StreamSpec:
 
 def node_object(node: str, resource: Resource, namespace: str, name: str) -> str:
     """Return the subject of a node's copy of an object."""
-    return f"node.v1.{token(node)}.{resource.plural}.{token(namespace)}.{token(name)}"
+    return f"node.v1.{token(node)}.{plural_on_bus(resource)}.{token(namespace)}.{token(name)}"
 
 
 def node_filter(node: str, resource: Resource) -> str:
     """Return the filter for a node's copies of the resource's objects."""
-    return f"node.v1.{token(node)}.{resource.plural}.>"
+    return f"node.v1.{token(node)}.{plural_on_bus(resource)}.>"
 
 
 def node_marker(resource: Resource, node: str = "") -> str:
     """Return the subject of the marker of one node's copies of the resource; without a node, of the writer's marker."""
-    return f"node.v1.{token(node)}.{resource.plural}"
+    return f"node.v1.{token(node)}.{plural_on_bus(resource)}"
 
 
 def marked_node(subject: str) -> str | None:
@@ -149,9 +151,10 @@ def marked_node(subject: str) -> str | None:
 
 def node_stream(resource: Resource) -> StreamSpec:
     """Return the last-value stream with the copies of one resource for all nodes."""
+    plural = plural_on_bus(resource)
     return StreamSpec(
-        name=f"node_{resource.plural}",
-        subjects=(f"node.v1.*.{resource.plural}", f"node.v1.*.{resource.plural}.>"),
+        name=f"node_{plural}",
+        subjects=(f"node.v1.*.{plural}", f"node.v1.*.{plural}.>"),
         last_value=True,
         rebuilt=True,
     )
@@ -219,10 +222,27 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     epoch: str
-    state: str  # LISTING or SYNCED
+    state: str  # LISTING, SYNCED or PART
     rv: str = ""
     count: int = 0  # number of objects in the LIST
     layout: int = 0  # of the subjects; see LAYOUT
+    shards: int | msgspec.UnsetType = msgspec.UNSET  # number of shards of the pods; unset: this stream has all
+
+    @property
+    def complete(self) -> bool:
+        """Report whether everything up to `rv` is in the stream."""
+        return self.state in (SYNCED, PART)
+
+    def of_shards(self, count: int) -> "Marker":
+        """Return the marker for a stream with one of `count` shards; unchanged for one with all objects."""
+        if count == 1:
+            return self
+        return msgspec.structs.replace(self, shards=count, state=PART if self.state == SYNCED else self.state)
+
+    @property
+    def shard_count(self) -> int:
+        """Return the number of streams that the objects are in."""
+        return 1 if self.shards is msgspec.UNSET else self.shards
 
 
 LAYOUT = 1
@@ -247,6 +267,12 @@ def line_of(epoch: str) -> str:
 
 
 LISTING, SYNCED = "listing", "synced"
+PART = "part"
+"""The state of a marker instead of SYNCED if the stream has one shard of several.
+
+A reader that knows no shards, such as a service of an earlier release, never takes the part for the whole.
+"""
+
 OP, RV, UID, EPOCH, TRACEPARENT = "op", "rv", "uid", "epoch", "traceparent"
 """Headers of an object's message."""
 

@@ -6,7 +6,8 @@ watcher that started over and a wiped bus all end with the same table. The excep
 another epoch in the stream: a replaced watcher may have sent it late, and it hides the message of this epoch. Then the
 apiserver is asked.
 
-A source may follow some objects only, whose subjects say whose they are. It judges the absence of these alone.
+A source may follow some objects only, whose subjects say whose they are, or one shard of pods. It judges the absence
+of these alone.
 """
 
 import asyncio
@@ -17,10 +18,12 @@ import msgspec
 import structlog
 
 from flotilla_common.api.meta import Object, ObjectMeta
+from flotilla_common.api.uidranges import UidRange
 from flotilla_common.bus import subjects
 from flotilla_common.bus.affiliation import PodLike
 from flotilla_common.bus.interface import Bus, Follow, Message
 from flotilla_common.bus.markers import MarkerGate
+from flotilla_common.bus.pod_shards import pod_shard
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.kube.reflector import HeadMeta, decode_head
@@ -51,8 +54,18 @@ class BusSource:
         on_synced: Callable[[], None],
         interests: Interests = EVERYTHING,
         name: str = "",
+        shard: int = 0,
+        on_count: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Follow what the interests cover; `name` distinguishes the sources of one table."""
+        """Follow what the interests cover in one shard; `name` distinguishes the sources of one table.
+
+        `on_count` is called with the number of shards whenever a marker names another one than before.
+        """
+        self._shard = shard
+        self._on_count = on_count
+        self.count = 1
+        """Number of shards, by the last marker."""
+        self._streamed = pod_shard(shard) if shard else decoder.resource
         self.interests = interests
         self._name = name
         self._bus = bus
@@ -60,7 +73,7 @@ class BusSource:
         self._decoder = decoder
         self._clock = clock
         self._on_synced = on_synced
-        self._marker_subject = subjects.kube_marker(decoder.resource)
+        self._marker_subject = subjects.kube_marker(self._streamed)
         self._epoch = ""  # the epoch that was completed last
         self._versions: dict[str, _Version] = {}  # by subject
         self._line: str | None = None  # the first line of versions that was seen
@@ -75,7 +88,7 @@ class BusSource:
         """Time (monotonic) of the last proof that the watcher's LIST makes progress."""
         self._follow: Follow | None = None
         self._fetches: set[asyncio.Task[None]] = set()
-        self._log = structlog.get_logger(resource=decoder.resource.id)
+        self._log = structlog.get_logger(resource=self._streamed.id)
 
     @property
     def healthy(self) -> bool:
@@ -88,13 +101,13 @@ class BusSource:
         return self.synced and self.healthy
 
     async def start(self) -> None:
-        stream = subjects.kube_stream(self._decoder.resource).name
+        stream = subjects.kube_stream(self._streamed).name
         self._follow = await self._bus.follow(stream, self._filters(), self._receive, self._reset)
 
     def _filters(self) -> list[str]:
         if self.interests == EVERYTHING:
             return [">"]
-        return [self._marker_subject, *sorted(map(subjects.interest_filter, self.interests))]
+        return [self._marker_subject, *sorted(subjects.interest_filter(one, self._streamed) for one in self.interests)]
 
     async def stop(self) -> None:
         if self._follow is not None:
@@ -142,12 +155,17 @@ class BusSource:
         else:
             self.last_update = self._clock.monotonic()
         self._follow_line(marker.epoch)
+        if marker.shard_count != self.count:
+            self.count = marker.shard_count
+            self._on_count(self.count)
 
     def _can_use(self, marker: subjects.Marker) -> bool:
-        """Report whether the subjects say whose the objects are, if that matters.
+        """Report whether the shard exists, and whether the subjects say whose the objects are, if that matters.
 
         A watcher of an older release does not publish that. Until it is replaced, the feed falls back.
         """
+        if self._shard >= marker.shard_count:
+            return False
         if self.interests == EVERYTHING or marker.layout >= subjects.LAYOUT:
             return True
         if self.synced or not self._warned:
@@ -187,22 +205,27 @@ class BusSource:
 
     def _complete(self, marker: subjects.Marker) -> None:
         table, version = self._decoder.table, version_number(marker.rv)
+        uids = UidRange(self._shard, marker.shard_count)
         listed = {one.uid for one in self._versions.values() if one.epoch == marker.epoch}
         hiding = {one.uid for one in self._versions.values() if one.epoch != marker.epoch}
         unlisted = [
-            obj for obj in table if obj.metadata.uid not in listed and version_of(obj) <= version and self._follows(obj)
+            obj
+            for obj in table
+            if obj.metadata.uid not in listed and version_of(obj) <= version and self._follows(obj, uids)
         ]
         for obj in unlisted:
             if obj.metadata.uid in hiding:
                 self._fetch(obj.metadata)
             else:
                 table.presume_absent(obj, version)
-        self._decoder.forget_unlisted(listed | hiding, version, source=self._name)
+        self._decoder.forget_unlisted(listed | hiding, version, source=self._name, uids=uids)
         self._log.info("synced from the bus", epoch=marker.epoch, objects=len(table), unlisted=len(unlisted))
         self._epoch = marker.epoch
         self._versions.clear()
 
-    def _follows(self, obj: Object) -> bool:
+    def _follows(self, obj: Object, uids: UidRange) -> bool:
+        if not uids.covers(obj.metadata.uid):
+            return False
         return self.interests == EVERYTHING or covers(self.interests, cast("PodLike", obj))
 
     def _fetch(self, head: HeadMeta | ObjectMeta) -> None:

@@ -16,9 +16,9 @@ from flotilla_common.bus.affiliation import Interest
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
-from flotilla_common.mirror.bus_source import BusSource
 from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.scope import EVERYTHING, Interests, Scope
+from flotilla_common.mirror.sharded_source import ShardedSource
 
 SHRINK_SECONDS = 60.0
 """Seconds after the last change of the scope until objects that are no longer needed are dropped."""
@@ -27,15 +27,15 @@ SHRINK_SECONDS = 60.0
 class _Group(msgspec.Struct, eq=False):
     """The sources of one group: the synced one, and the one that is to replace it."""
 
-    serving: BusSource | None = None
-    successor: BusSource | None = None
+    serving: ShardedSource | None = None
+    successor: ShardedSource | None = None
 
     @property
-    def newest(self) -> BusSource | None:
+    def newest(self) -> ShardedSource | None:
         return self.successor or self.serving
 
     @property
-    def sources(self) -> list[BusSource]:
+    def sources(self) -> list[ShardedSource]:
         return [source for source in (self.serving, self.successor) if source is not None]
 
 
@@ -116,7 +116,7 @@ class BusSources:
         if self._clock.monotonic() - self._changed >= SHRINK_SECONDS:
             self._update(shrink=True)
 
-    def _sources(self) -> Iterable[BusSource]:
+    def _sources(self) -> Iterable[ShardedSource]:
         return [source for group in self._groups.values() for source in group.sources]
 
     def _follow_scope(self) -> None:
@@ -142,7 +142,7 @@ class BusSources:
             return
         if group.successor is not None:
             return  # until it is synced: see `_replace`
-        group.successor = BusSource(
+        group.successor = ShardedSource(
             self._bus, self._api, self._decoder, self._clock, lambda: self._replace(group), interests, name
         )
         self._groups[name] = group
@@ -169,7 +169,7 @@ class BusSources:
         followed = (source.interests for source in self._sources())
         self._decoder.interests = frozenset(chain(*self._scope.groups().values(), *followed))
 
-    def _retire(self, *sources: BusSource) -> None:
+    def _retire(self, *sources: ShardedSource) -> None:
         for source in sources:
             _run(source.stop(), self._ending)
 

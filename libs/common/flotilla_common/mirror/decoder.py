@@ -12,6 +12,7 @@ import msgspec
 from flotilla_common.api.documents import without_nulls
 from flotilla_common.api.meta import Object, ObjectMeta
 from flotilla_common.api.resources import Resource
+from flotilla_common.api.uidranges import EVERY_UID, UidRange
 from flotilla_common.bus import subjects
 from flotilla_common.bus.affiliation import PodLike
 from flotilla_common.kube.reflector import HeadMeta, decode_head
@@ -160,15 +161,23 @@ class ObjectDecoder(Generic[T]):
         self.undecodable.pop(head.uid, None)
         self.table.remove(head.namespace, head.name, head.uid, version_number(head.resource_version))
 
-    def forget_unlisted(self, listed: Container[str], version: int, name: str = "", source: str = "") -> None:
+    def forget_unlisted(
+        self,
+        listed: Container[str],
+        version: int,
+        name: str = "",
+        source: str = "",
+        uids: UidRange = EVERY_UID,
+    ) -> None:
         """Drop set-aside objects that a complete LIST at `version` lacks (by uid), unless they are newer.
 
-        With `name` it was a LIST of objects of this name; with `source` one of what this bus source follows.
+        With `name` it was a LIST of objects of this name; with `source` one of what this bus source follows; with
+        `uids` one of this range.
         """
         aside = [
             one
             for one in self.undecodable.values()
-            if name in ("", one.name) and (not source or one.source in ("", source))
+            if name in ("", one.name) and (not source or one.source in ("", source)) and uids.covers(one.uid)
         ]
         gone = [one.uid for one in aside if one.uid not in listed and version_number(one.version) <= version]
         for uid in gone:

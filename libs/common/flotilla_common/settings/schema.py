@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from flotilla_common.api.kinds.kind import Kind
+from flotilla_common.api.uidranges import MOST_RANGES
 from flotilla_common.gates import Gates
 from flotilla_common.settings import readers
 from flotilla_common.settings.readers import Reader
@@ -138,6 +139,12 @@ class Settings:
     # Sharing the work
     shards: int = _replicas(
         1, "Shards per service: 1 is a leader with standbys, more spread the work.", readers.integer(1, 256)
+    )
+    watcher_shards: int = _replicas(
+        1,
+        "Streams into which the watcher's replicas share the pods; more than 1 needs an apiserver with the feature gate"
+        " ShardedListAndWatch (Kubernetes 1.36).",
+        readers.integer(1, MOST_RANGES),
     )
     replica: str = _replicas("", "This replica's name; empty: a new one at every start.", env=("POD_NAME",))
     lease_holder: str = _replicas(
