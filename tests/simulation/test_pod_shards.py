@@ -8,12 +8,14 @@ from functools import partial
 import msgspec
 import pytest
 
+from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import POD
 from flotilla_common.bus import subjects
 from flotilla_common.bus.pod_shards import pod_shards
 from flotilla_watcher.pod_sharing import PROBE_SECONDS, PROBES
 from tests.simulation.loop import EPOCH
+from tests.simulation.nodes.agent import NAME as AGENT
 from tests.simulation.oracles.checker import check_history
 from tests.simulation.scenarios.manifests import cloneset
 from tests.simulation.world import SETTINGS, World, simulate
@@ -133,3 +135,27 @@ def published(world: World, stream: str) -> list[str]:
     """Return the pods in a stream."""
     held = world.bus.stream(stream).newest_of_each((">",), world.loop.time()) if stream in world.bus.streams else []
     return [subjects.object_key(one.subject)[1] for one in held if subjects.OP in one.headers]
+
+
+def test_agents_get_the_pods_of_all_shards() -> None:
+    """An agent reports the containers of each pod that it has a copy of."""
+
+    async def story(world: World) -> None:
+        await world.api.create(CLONE_SET, "shop", msgspec.json.encode(cloneset(PODS)))
+        await world.settle()
+        assert reported(world) == [True] * PODS
+        for number, shards in enumerate((2, 1, 4), 1):
+            change(shards, world)
+            await asyncio.sleep(LASTS)
+            await world.ready()
+            await patch(world, {"replicas": PODS + number})
+            await world.settle()
+            assert reported(world) == [True] * (PODS + number)
+
+    simulate(story, replicas=WORKERS | {"jobs": 1, AGENT: 3}, settings=SHARED)
+
+
+def reported(world: World) -> list[bool]:
+    """Return for each pod whether the agent of its node has reported its containers."""
+    found = (stored.document for stored in world.server.store.table(POD).objects.values())
+    return [RUNTIME_CONTAINERS_META in pod["metadata"].get("annotations", {}) for pod in found]

@@ -109,7 +109,7 @@ class Copies(Generic[T]):
             _, _, _, _, namespace, name = message.subject.split(".", 5)
             key = subjects.untoken(namespace), subjects.untoken(name)
             if message.headers.get(subjects.OP) == subjects.DELETED:
-                self._remove(key, message.headers.get(subjects.UID, ""))
+                self._remove(shard, key, message.headers.get(subjects.UID, ""))
             else:
                 self._store(shard, key, message)
 
@@ -142,10 +142,13 @@ class Copies(Generic[T]):
         self._objects[key] = newer
         self._notify(key)
 
-    def _remove(self, key: Key, uid: str) -> None:
-        """Remove an object that was deleted or no longer concerns this node; a newer one of that name stays."""
+    def _remove(self, shard: _Shard, key: Key, uid: str) -> None:
+        """Remove an object that was deleted or no longer concerns this node; a newer one of that name stays.
+
+        Without a uid it is what the shard had under that name when its publisher took over.
+        """
         current = self._objects.get(key)
-        if current is not None and uid in ("", current.metadata.uid):
+        if current is not None and (shard.holds(current) if not uid else uid == current.metadata.uid):
             del self._objects[key]
             self._notify(key)
 

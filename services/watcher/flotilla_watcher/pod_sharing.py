@@ -10,11 +10,11 @@ from typing import Protocol
 import structlog
 
 from flotilla_common.api.meta import metadata_of
-from flotilla_common.api.resources import POD
+from flotilla_common.api.resources import POD, Resource
 from flotilla_common.api.uidranges import EVERY_UID, MOST_RANGES, UidRange
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError
-from flotilla_common.bus.pod_shards import pod_shard
+from flotilla_common.bus.pod_shards import pod_shard, pod_shards
 from flotilla_common.bus.streams import last_marker
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
@@ -124,9 +124,9 @@ class FirstShard:
     async def _remove_beyond(self, shards: int) -> None:
         """Remove streams of shards that no replica publishes, after the number was lowered."""
         try:
-            for index in range(shards, MOST_RANGES):
-                if await self._bus.stream_state(subjects.kube_stream(pod_shard(index)).name) is not None:
-                    await remove_streams(self._bus, index)
+            for shard in pod_shards(MOST_RANGES)[shards:]:
+                if await self._bus.stream_state(subjects.kube_stream(shard).name) is not None:
+                    await remove_streams(self._bus, shard)
         except BusError as error:
             self._log.warning("cannot remove streams of former shards", error=str(error))
 
@@ -156,7 +156,7 @@ class OtherShard:
                 self._log.info("nothing to publish", why=why)
                 self._remark(f"idle: {why}")
                 if marker is not None:
-                    await remove_streams(self._bus, self._index)
+                    await remove_streams(self._bus, pod_shard(self._index))
             await self._clock.sleep(FOLLOW_SECONDS)
 
     async def watch(self, uids: UidRange) -> None:
@@ -177,8 +177,10 @@ def _why_idle(marker: subjects.Marker | None) -> str:
     return whole if marker.shard_count == 1 else f"the pods have {marker.shard_count} shards only"
 
 
-async def remove_streams(bus: Bus, index: int) -> None:
-    """Remove the streams of a shard, that of the copies first: see `ResourceWatch`. Raises BusError."""
-    shard = pod_shard(index)
+async def remove_streams(bus: Bus, shard: Resource) -> None:
+    """Remove the streams of a shard. Raises BusError.
+
+    That of the copies is first: the marker in that of the objects says which range both have.
+    """
     await bus.delete_stream(subjects.node_stream(shard).name)
     await bus.delete_stream(subjects.kube_stream(shard).name)

@@ -25,7 +25,7 @@ from flotilla_common.kube.reflector import Reflector
 from flotilla_common.tracing.context import Tracer
 from flotilla_watcher.encoder import Encoder
 from flotilla_watcher.node_copies import NodeCopies
-from flotilla_watcher.pod_sharing import AnotherNumber, Sharing, WholeResource
+from flotilla_watcher.pod_sharing import AnotherNumber, Sharing, WholeResource, remove_streams
 from flotilla_watcher.published_objects import Key
 from flotilla_watcher.publisher import TOMBSTONE_SECONDS, ChangeSpans, Publisher, Report
 from flotilla_watcher.readers import follow_readers, readers
@@ -115,7 +115,7 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
         """Remove the streams if they have another range of uids, and return the line of versions that they had.
 
         Readers then start over and keep what they have. A tombstone for what is in another stream from now on would
-        say that it is gone. The copies are removed first, as the stream of objects is the one that names the range.
+        say that it is gone.
         """
         if not subjects.affiliated(self.resource):
             return None
@@ -124,8 +124,8 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
             return None
         if not self.fence():
             raise Superseded("the lease may have expired")
-        await self.bus.delete_stream(subjects.node_stream(self.resource).name)
-        await self.bus.delete_stream(subjects.kube_stream(self.resource).name)
+        self._lineage = former.name
+        await remove_streams(self.bus, self.resource)
         return former
 
     async def _watch_range(self, uids: UidRange) -> None:

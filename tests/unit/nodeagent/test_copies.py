@@ -126,6 +126,15 @@ def test_a_pod_that_comes_again_in_another_shard_replaces_its_copy(tombstone_fir
     assert held.metadata.resource_version == "9"
 
 
+@pytest.mark.parametrize(("index", "left"), [(0, {"one", "zero"}), (1, {"zero"})])
+def test_a_tombstone_without_a_uid_concerns_the_copies_of_its_shard(index: int, left: set[str]) -> None:
+    """A publisher that took over knows only the name, which a pod of another shard may have now."""
+    copies = shared()
+    tombstone = pod("one", 9, "0.a", op="DELETED")
+    copies.receive(msgspec.structs.replace(tombstone, headers=tombstone.headers | {subjects.UID: ""}), index)
+    assert names(copies) == left
+
+
 def test_fewer_shards_keep_the_copies_of_the_others() -> None:
     copies = shared()
     copies.reset(0)
