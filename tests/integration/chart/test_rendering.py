@@ -179,6 +179,13 @@ def test_a_slip_is_refused_with_its_name(chart: Helm, values: str, said: str) ->
     assert said in chart.run("template", "flotilla", str(CHART), "--set", values, check=False)
 
 
+def test_shards_are_given_by_the_setting_of_the_service(chart: Helm) -> None:
+    made = rendered(chart, NO_CRDS, "services.watcher.shards=2", "services.cloneset.shards=8")
+    assert "--watcher-shards=2" in made.args("Deployment", "flotilla-watcher")
+    assert "--shards=8" in made.args("Deployment", "flotilla-cloneset")
+    assert not [flag for flag in made.args("Deployment", "flotilla-jobs") if "shards" in flag]
+
+
 def test_a_service_that_does_not_run_has_no_rights(chart: Helm) -> None:
     made = rendered(chart, NO_CRDS, "services.jobs.enabled=false")
     assert made.names("Deployment") == SERVICES - {"flotilla-jobs"}

@@ -7,6 +7,7 @@ import pytest
 
 from flotilla_cli.doctor.catalogue import CHECKS
 from flotilla_cli.doctor.facts import Certificate, Fact, Facts, Leases, Probe
+from flotilla_cli.doctor.gather.bus import wanted
 from flotilla_cli.doctor.gather.cluster import OLD
 from flotilla_cli.install import rbac
 from flotilla_common.control.leases import micro_time
@@ -108,6 +109,13 @@ HEALTHY: dict[str, Facts] = {
         webhook_certificate=Fact(Certificate(NOW - timedelta(hours=4), NOW + timedelta(hours=20))),
     ),
 }
+
+
+@pytest.mark.parametrize(("shards", "said"), [(1, []), (2, ["ShardWithoutHolder"])])
+def test_leases_of_former_shards_of_pods_are_left_alone(shards: int, said: list[str]) -> None:
+    streams = dict(well().streams.get()) | {name: build.stream(name) for name in wanted(shards)}
+    facts = well(streams=Fact(streams), leases=with_leases(lease("watcher", "pods-1.core", holder="", number="")))
+    assert codes(facts) == said
 
 
 @pytest.mark.parametrize("name", HEALTHY)
