@@ -28,6 +28,9 @@ PROBE_SECONDS = 60.0
 PROBES = 2
 """Answers in a row that must differ from what is published. Of several apiservers one may be upgraded before others."""
 
+BUSY = frozenset({429, 503, 504})
+"""Codes of an apiserver that cannot answer now. Others are taken for a refusal: pods must not wait for it to end."""
+
 FOLLOW_SECONDS = 2.0
 """Interval of reading the number of shards in the first one's marker."""
 
@@ -112,11 +115,11 @@ class FirstShard:
         first = UidRange(0, self._shards)
         try:  # whole pods: a list of their metadata has no shardInfo
             page = await self._api.list(POD, limit=PROBED, shard_selector=first.selector)
-        except Unreachable as error:
+        except (ApiError, Unreachable) as error:
+            if isinstance(error, ApiError) and error.code not in BUSY:
+                return f"the apiserver refuses shards: {error.message}"
             self._log.warning("cannot ask for shards", error=str(error))
             return None
-        except ApiError as error:
-            return f"the apiserver refuses shards: {error.message}"
         if not page.sharded:
             return UNSUPPORTED
         return "" if all(first.covers(metadata_of(item).uid) for item in page.items) else OTHERWISE

@@ -88,9 +88,10 @@ async def test_an_apiserver_with_another_hash_gives_one_watcher_all_pods(monkeyp
     assert pod_sharing.OTHERWISE in bench.remarks[-1]
 
 
-async def test_an_apiserver_that_is_away_is_waited_for() -> None:
+@pytest.mark.parametrize("error", [Unreachable("refused"), ApiError(503, "ServiceUnavailable", "starting")])
+async def test_an_apiserver_that_does_not_answer_is_waited_for(error: Exception) -> None:
     bench = Bench()
-    bench.api.fail_lists = Unreachable("refused")
+    bench.api.fail_lists = error
     task = asyncio.create_task(bench.first.choose())
     await settle()
     assert not task.done()
