@@ -133,7 +133,9 @@ def test_each_pod_is_in_one_stream_with_and_without_shards() -> None:
 
 def published(world: World, stream: str) -> list[str]:
     """Return the pods in a stream."""
-    held = world.bus.stream(stream).newest_of_each((">",), world.loop.time()) if stream in world.bus.streams else []
+    if stream not in world.bus.streams:
+        return []
+    held = world.bus.stream(stream).newest_of_each((">",), world.loop.time())
     return [subjects.object_key(one.subject)[1] for one in held if subjects.OP in one.headers]
 
 
