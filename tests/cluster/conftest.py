@@ -32,7 +32,7 @@ HERE = Path(__file__).parent
 FIRST = 2400
 """Seconds for the first test of a file: a machine without the programs builds them, which takes many minutes."""
 ORDER = ("test_chart_upgrade.py", "kinds/", "test_chart_faults.py", "agents/", "test_chart.py", "on_docker/")
-"""What takes longest begins first, so that no worker is left alone with it at the end.
+"""The files and folders in the order in which they begin: the longest first, so that none runs alone at the end.
 
 Each file that rolls hundreds of pods is followed by a folder whose tests wait most of the time: two workers then run
 one of each.

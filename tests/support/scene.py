@@ -100,7 +100,7 @@ class Scene(Generic[Running]):
 
 
 def unhurried(at_once: int) -> Kubelet:
-    """Return fake kubelets for rollouts that last as long as a disturbance, with so many pods under way at once.
+    """Return fake kubelets for rollouts that last as long as a disturbance, with `at_once` pods under way at a time.
 
     Their restarts take a second or several, as real ones do: thirteen pods a second are updated, and the rollouts leave
     the cores to the disturbance. With fast ones it would be as many pods as the machine can update.

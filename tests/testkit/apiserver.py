@@ -35,7 +35,7 @@ class FakeApi:
         self.page_size = page_size
         self.version = version
         self.sharded = False
-        """Whether LISTs have shards; watches and streams ignore them, which nothing shows."""
+        """True if LISTs have shards. Watches and streams ignore the selector, and their answers do not show it."""
         self.writes: list[tuple[str, str]] = []
         self.refusal: Exception | None = None
         self.fail_gets: Exception | None = None

@@ -32,7 +32,7 @@ STATUS_SECONDS = 2.0
 
 
 class _Shard:
-    """What was read of one shard of the objects; resources other than pods have one."""
+    """The state of reading one shard of the objects; resources other than pods have one shard."""
 
     def __init__(self, index: int) -> None:
         self.index = index

@@ -36,7 +36,7 @@ POLL_SECONDS = 0.25
 
 
 class Published(NamedTuple):
-    """What this replica publishes beside the streams of objects."""
+    """The copies and remarks that this replica publishes beside the streams of objects."""
 
     copies: dict[Resource, NodeCopies]  # for nodes
     idle: dict[str, str]  # why it publishes less than its leases and settings say, by the id of a resource

@@ -135,7 +135,7 @@ async def test_the_newest_message_of_another_kind() -> None:
 
 
 async def marked(bus: FakeBus, shards: int) -> None:
-    """Publish the marker of the first of so many shards."""
+    """Publish the marker of the first shard, which names their number."""
     for shard in pod_shards(shards):
         await bus.ensure_stream(subjects.kube_stream(shard))
     marker = subjects.Marker(epoch="0.a", state=subjects.SYNCED).of_shards(shards)

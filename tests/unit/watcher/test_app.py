@@ -1,4 +1,4 @@
-"""What has a lease each: the resources, and with shards each further part of the pods."""
+"""Leases of the watcher: one for each resource, and with shards one for each further part of the pods."""
 
 import pytest
 

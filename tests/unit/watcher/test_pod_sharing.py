@@ -1,4 +1,4 @@
-"""Which pods a watcher publishes: the first shard decides on the number, the others follow its marker."""
+"""The pods that a watcher publishes: the first shard decides on the number, the others follow its marker."""
 
 import asyncio
 from typing import cast
@@ -101,7 +101,7 @@ async def test_an_apiserver_that_does_not_answer_is_waited_for(error: Exception)
 
 @pytest.mark.parametrize("sharded", [True, False])
 async def test_the_number_changes_after_two_equal_answers(sharded: bool) -> None:
-    """Of several apiservers one may be upgraded before the others."""
+    """One of several apiservers may be upgraded before the others."""
     bench = Bench(sharded=sharded)
     uids = await bench.first.choose()
     answers = iter([not sharded, sharded, not sharded, not sharded])
