@@ -8,7 +8,7 @@ only the one guard in question.
 # Taking a guard out means reaching into what it guards.
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 import pytest
@@ -153,20 +153,13 @@ def ignore(*arguments: object) -> None:
 
 def no_look_at_lists(patch: pytest.MonkeyPatch) -> None:
     """Accept a LIST that is older than the known state."""
-    replace = Table[Object].replace
+    merge = Table[Object].merge
 
-    def replace_unseen(
-        table: Table[Object],
-        objects: Iterable[Object],
-        version: int,
-        scope: Callable[[Object], bool] = lambda _: True,
-        *,
-        known: int = 0,
-    ) -> None:
+    def merge_unseen(table: Table[Object], objects: Iterable[Object], version: int, *, known: int = 0) -> set[str]:
         del known
-        replace(table, objects, version, scope)
+        return merge(table, objects, version)
 
-    patch.setattr(Table, "replace", replace_unseen)
+    patch.setattr(Table, "merge", merge_unseen)
 
 
 def every_report_counts(patch: pytest.MonkeyPatch) -> None:
