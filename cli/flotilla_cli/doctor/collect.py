@@ -100,7 +100,7 @@ class _Look:
         target, local = self._places.target, self._places.local
         return Facts(
             now=self._clock.now(),
-            namespace=await self._home,
+            namespace=await self._namespace(),
             **found,
             processes=processes,
             local=tuple(local.services) if local and not local.bare else (),
@@ -115,7 +115,7 @@ class _Look:
             "hooks": cluster.hooks(api),
             "backends": self._with(cluster.backends, self._answer("hooks")),
             "home": self._namespace_object(),
-            "rights": self._with(cluster.rights, self._home),
+            "rights": self._with(cluster.rights, self._namespace()),
             "policies": cluster.policies(api),
             "leader": cluster.leader(api),
             "nodes": listed(api, NODE),
@@ -147,8 +147,11 @@ class _Look:
         """Send a request that needs the result of another."""
         return await ask(self._api, await known)
 
+    async def _namespace(self) -> str:
+        return await asyncio.shield(self._home)  # one fact that is late does not cancel it for the others
+
     async def _namespace_object(self) -> Json:
-        return await get(self._api, Place(NAMESPACES, "", await self._home)) or {}
+        return await get(self._api, Place(NAMESPACES, "", await self._namespace())) or {}
 
     async def _webhook_certificate(self) -> Certificate:
         """Check a webhook outside the cluster, which is reachable from here as from the apiserver."""
@@ -185,7 +188,7 @@ class _Look:
 
     async def _expected(self) -> set[str]:
         """Return the services whose heartbeats to wait for, by the objects that may be read."""
-        hooks, workloads = await self._asked["hooks"], await self._asked["workloads"]
+        hooks, workloads = await asyncio.gather(*(asyncio.shield(self._asked[name]) for name in ("hooks", "workloads")))
         return expected.named(self._places.local, workloads.found or (), hooks.found or ())
 
     async def _streams(self) -> Mapping[str, Stream | None]:

@@ -1,12 +1,17 @@
 """The comparison of two surveys, its output, and the senders of heartbeats."""
 
+import asyncio
 import json
+from collections.abc import Coroutine
+from typing import Any
 
 import click
 import pytest
 
 from flotilla_cli.commands.doctor import as_json, lines
-from flotilla_cli.doctor.collect import fact
+from flotilla_cli.doctor import collect
+from flotilla_cli.doctor.collect import Sources, fact
+from flotilla_cli.doctor.facts import Fact
 from flotilla_cli.doctor.finding import (
     BROKEN,
     UNWELL,
@@ -23,8 +28,10 @@ from flotilla_cli.doctor.gather.bus import PATIENCE_SECONDS, heartbeats
 from flotilla_cli.published import LISTEN_SECONDS
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.bus.interface import BusError, Follow, Message, OnMessage
+from flotilla_common.kube.interface import Api
 from tests.support.fake_bus import FakeBus, FakeFollow
 from tests.support.fake_clock import FakeClock
+from tests.testkit.apiserver import FakeApi
 
 
 def finding(code: str, about: str = "x", severity: str = BROKEN, text: str = "it does not work") -> Finding:
@@ -93,6 +100,28 @@ async def test_why_a_fact_is_missing(error: Exception, why: str) -> None:
         raise error
 
     assert (await fact(asking())).why == why
+
+
+async def test_a_namespace_that_comes_late_costs_only_the_facts_that_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    missed = asyncio.Event()
+
+    async def namespace(api: Api) -> str:
+        del api
+        await missed.wait()
+        return "elsewhere"
+
+    async def noted(asking: Coroutine[Any, Any, object], seconds: float) -> Fact[object]:
+        found = await fact(asking, seconds)
+        if found.why.startswith("no answer"):
+            missed.set()
+        return found
+
+    monkeypatch.setattr(collect, "SECONDS", 0.05)
+    monkeypatch.setattr(collect, "_namespace", namespace)
+    monkeypatch.setattr(collect, "fact", noted)
+    facts = await collect.collect(Sources(FakeApi().api, None, None, None, FakeClock()))
+    assert (facts.namespace, facts.nodes.why) == ("elsewhere", "")
+    assert "no answer within 0.05 s" in (facts.home.why, facts.rights.why)
 
 
 class Speakers(FakeBus):
