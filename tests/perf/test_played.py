@@ -13,6 +13,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from flotilla_cli.bus_server import ENVIRONMENT
 from tests.perf.limits import within
 from tests.perf.played.population import Sizes
 from tests.perf.played.stage import Stage, stage
@@ -22,6 +23,8 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(1200
 SMALL = Sizes(sets=10, pods_each=1000, nodes=500)
 LARGE = Sizes(sets=100, pods_each=1000, nodes=5000)
 ROUNDS = 3
+GO_LIMIT = "900MiB"
+"""What docs/sizing.md sets for nats-server with LARGE."""
 
 CHANGES, CHANGES_SECONDS = 500, 60
 """Changes of pods a second, and for how long: each is a restarted container."""
@@ -102,22 +105,29 @@ class Grown(msgspec.Struct, frozen=True):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def grown(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Grown]:
-    async with stage(tmp_path_factory.mktemp("played"), LARGE) as played:
-        cold = await played.cold_start()
-        print(f"\ncold start: {cold:.1f} s", end="")
-        await asyncio.sleep(3 * SETTLED_SECONDS)
-        memory = played.memory()
-        print(f"\nmemory: {memory}", end="")
-        under = await changing(played)
-        print(f"\nlag: {spread(under.lags)}; reaction: {spread(under.reactions)}", end="")
-        print(f"\ncores: {under.cores}\nmemory under changes: {under.memory}\nmissing: {under.missing}", end="")
-        watcher = await seconds_until_published(played)
-        print(f"\nwatcher killed: {watcher:.1f} s", end="")
-        owner = await seconds_until_replaced(played)
-        print(f"\nowner killed: {owner:.1f} s", end="")
-        killed = await played.seconds_to_sync(restart_bus(played))
-        print(f"\nbus killed: {killed:.1f} s; memory: {played.memory()}", end="")
-        yield Grown(cold, memory, under, killed, watcher, owner)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(ENVIRONMENT, "GOMEMLIMIT", GO_LIMIT)
+        async with stage(tmp_path_factory.mktemp("played"), LARGE) as played:
+            yield await measured(played)
+
+
+async def measured(played: Stage) -> Grown:
+    """Start everything, change pods, and kill one process after the other."""
+    cold = await played.cold_start()
+    print(f"\ncold start: {cold:.1f} s", end="")
+    await asyncio.sleep(3 * SETTLED_SECONDS)
+    memory = played.memory()
+    print(f"\nmemory: {memory}", end="")
+    under = await changing(played)
+    print(f"\nlag: {spread(under.lags)}; reaction: {spread(under.reactions)}", end="")
+    print(f"\ncores: {under.cores}\nmemory under changes: {under.memory}\nmissing: {under.missing}", end="")
+    watcher = await seconds_until_published(played)
+    print(f"\nwatcher killed: {watcher:.1f} s", end="")
+    owner = await seconds_until_replaced(played)
+    print(f"\nowner killed: {owner:.1f} s", end="")
+    killed = await played.seconds_to_sync(restart_bus(played))
+    print(f"\nbus killed: {killed:.1f} s; memory: {played.memory()}", end="")
+    return Grown(cold, memory, under, killed, watcher, owner)
 
 
 async def changing(played: Stage) -> Under:
