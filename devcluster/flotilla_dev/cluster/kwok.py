@@ -101,7 +101,11 @@ def command(places: Places, kubelet: Kubelet, boot: str) -> list[str]:
 
 
 def stages(kubelet: Kubelet, boot: str) -> list[Json]:
-    """Return kwok's configuration: its options, and the stages of nodes and pods."""
+    """Return kwok's configuration: its options, and the stages of nodes and pods.
+
+    kwok evaluates the expressions of all stages for each version of a pod, one pod after the other, and those of a
+    stage in their order: first come those that few pods fulfil.
+    """
     taken = NODE_TAKEN % boot
     options = {"podPlayStageParallelism": WORKERS, "nodePlayStageParallelism": 4}
     living = [_is(DELETING, "false"), _isnt(".status.phase", "Succeeded", "Failed")]
@@ -114,25 +118,25 @@ def stages(kubelet: Kubelet, boot: str) -> list[Json]:
         {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "options": options},
         _stage("Node", "node-ready", [_is(taken, "false")], 0, _patch("node-ready", f'nodeInfo: {{bootID: "{boot}"}}')),
         _stage("Node", "node-heartbeat", [_is(taken, "true")], HEARTBEAT, _patch("node-heartbeat")),
-        _stage("Pod", "pod-start", [*living, _is(RUNS, "false")], kubelet.start, _patch("pod-status")),
+        _stage("Pod", "pod-start", [_is(RUNS, "false"), *living], kubelet.start, _patch("pod-status")),
         _stage(
             "Pod",
             "pod-restart",
-            [*living, _is(RUNS, "true"), _is(RESTARTS, "true")],
+            [_is(RESTARTS, "true"), _is(RUNS, "true"), *living],
             kubelet.restart,
             {**({"event": restarted} if kubelet.events else {}), **_patch("pod-status")},
         ),
         _stage(
             "Pod",
             "pod-readiness",
-            [*living, _is(RUNS, "true"), _is(RESTARTS, "false"), _is(READINESS_CHANGED, "true")],
+            [_is(READINESS_CHANGED, "true"), _is(RESTARTS, "false"), _is(RUNS, "true"), *living],
             kubelet.readiness,
             _patch("pod-status"),
         ),
         _stage(
             "Pod",
             "pod-observe",  # of a changed spec that restarts nothing
-            [*living, _is(RUNS, "true"), _is(RESTARTS, "false"), _is(READINESS_CHANGED, "false"), _is(UNSEEN, "true")],
+            [_is(UNSEEN, "true"), _is(READINESS_CHANGED, "false"), _is(RESTARTS, "false"), _is(RUNS, "true"), *living],
             kubelet.readiness,
             _patch("pod-status"),
         ),
@@ -143,9 +147,9 @@ def stages(kubelet: Kubelet, boot: str) -> list[Json]:
 
 def _completion(kubelet: Kubelet) -> Json:
     running = [
-        _is(DELETING, "false"),
-        _is(".status.phase", "Running"),
         {"key": '.metadata.annotations["fake.flotilla.dev/complete"]', "operator": "Exists"},
+        _is(".status.phase", "Running"),
+        _is(DELETING, "false"),
     ]
     return _stage("Pod", "pod-complete", running, kubelet.complete, _patch("pod-complete"))
 
