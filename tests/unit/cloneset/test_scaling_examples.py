@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from flotilla_cloneset.cloneset.create import CREATES_PER_PASS
 from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Create, Delete, Patch
 from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS
+from flotilla_common.workload.pod_creation import CREATES_PER_PASS
 from tests.testkit.plans import codes
 from tests.testkit.tables import cases
 from tests.unit.cloneset.build import NOW, CloneSetBuilder, claim, cloneset, planned, pod, summary
@@ -303,6 +303,10 @@ def test_creates_of_unknown_outcome_come_first() -> None:
 def test_a_pass_is_bounded() -> None:
     assert len(planned(cloneset().replicas(1000), "100n").actions) == CREATES_PER_PASS
     assert len(planned(cloneset().replicas(0), "500n").actions) == MAX_CHAINS_PER_PASS
+
+
+def test_a_pass_of_a_large_set_creates_more() -> None:
+    assert len(planned(cloneset().replicas(10_000), "5000n").actions) == 50
 
 
 def test_a_claim_that_is_still_being_deleted_keeps_only_its_own_pod_waiting() -> None:

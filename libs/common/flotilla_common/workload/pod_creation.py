@@ -13,10 +13,11 @@ import msgspec
 from flotilla_common.api import keys
 from flotilla_common.api.documents import mapping, sequence
 from flotilla_common.control.plan import Json
+from flotilla_common.control.planbuilder import MAX_CHAINS_PER_PASS
 from flotilla_common.gates import Gates
 
 CREATES_PER_PASS = 32
-"""Most pods that one pass creates.
+"""Most pods that one pass creates, unless the set is large (`most_creates`).
 
 A new pod gets its readiness conditions in the pass after it gets a node; with short passes it has them before its
 kubelet has started it, which saves the kubelet a status write.
@@ -80,11 +81,20 @@ def suffix(seed: bytes, attempt: int) -> str:
     return "".join(characters)
 
 
+def most_creates(existing: int) -> int:
+    """Return how many pods one pass creates at most in a set that has this many.
+
+    Planning takes longer in a large set, and so does the rest after it: a hundredth of the pods makes up for fewer
+    passes.
+    """
+    return min(max(CREATES_PER_PASS, existing // 100), MAX_CHAINS_PER_PASS)
+
+
 def creates_of_pass(there: int, *, failed: bool, most: int = CREATES_PER_PASS) -> int:
     """Return how many pods the pass may create.
 
-    `there` counts the existing ones; `failed`: creates of the last pass were refused; `most` may be higher where the
-    conditions of new pods do not wait for a pass.
+    `there` counts the existing ones; `failed`: creates of the last pass were refused; `most` is higher in large sets,
+    and where the conditions of new pods do not wait for a pass.
     """
     return 1 if failed else min((there + 1) * (2**BATCHES_PER_PASS - 1), most)
 

@@ -30,10 +30,10 @@ from flotilla_common.workload.claims import ClaimTemplate, claim_templates, clai
 from flotilla_common.workload.lifecycle import initial_labels, state_annotations
 from flotilla_common.workload.ownership import owner_reference
 from flotilla_common.workload.pod_creation import (
-    CREATES_PER_PASS,
     creates_of_pass,
     decode_template,
     first_batch,
+    most_creates,
     revision_template,
     suffix,
     wanted_gates,
@@ -44,7 +44,8 @@ from flotilla_common.workload.pod_creation import (
 
 def plan_creates(context: PlanContext, numbers: Quantities, builder: PlanBuilder) -> bool:
     """Plan up to `numbers.create_now` pods, old ones first. Return True if any is planned."""
-    count = min(numbers.create_now, CREATES_PER_PASS)
+    most = most_creates(len(context.snapshot.pods))
+    count = min(numbers.create_now, most)
     ids = list(islice(_ids(context), count))
     old = min(count, numbers.scale_up_old)
     current = _factory(context, context.revisions.current)
@@ -73,7 +74,7 @@ def plan_creates(context: PlanContext, numbers: Quantities, builder: PlanBuilder
     failed = "scale" in context.snapshot.failures
     there = len(context.pods.old if old else context.pods.new)
     # Pods of the old revision get a pass of their own.
-    chains = chains[: min(old or count, creates_of_pass(there, failed=failed))]
+    chains = chains[: min(old or count, creates_of_pass(there, failed=failed, most=most))]
     if chains:
         builder.reason(State.PROGRESSING, "ScalingUp", f"creating {len(chains)} of {numbers.scale_up} missing pods")
     builder.stage(chains, slow_start=first_batch(there, len(chains), numbers.create_now, failed=failed))

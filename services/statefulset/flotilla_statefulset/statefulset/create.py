@@ -20,10 +20,10 @@ from flotilla_common.workload.lifecycle import (
 )
 from flotilla_common.workload.ownership import owner_reference
 from flotilla_common.workload.pod_creation import (
-    CREATES_PER_PASS,
     creates_of_pass,
     decode_template,
     first_batch,
+    most_creates,
     revision_template,
     wanted_gates,
     with_readiness_gates,
@@ -118,12 +118,13 @@ class Creator:
         self._builder = builder
         self._factories: dict[str, PodFactory] = {}
         self._chains: list[Chain] = []
+        self._most = most_creates(len(context.snapshot.pods))
         self.outdated = _outdated(context) if context.targets.unordered_update else 0
 
     @property
     def full(self) -> bool:
         """Report whether the pass has reached its limit of creations."""
-        return len(self._chains) >= CREATES_PER_PASS
+        return len(self._chains) >= self._most
 
     def factory(self, ordinal: int) -> PodFactory:
         """Return the factory for the ordinal's pod, assuming that it is created next."""
@@ -150,7 +151,7 @@ class Creator:
         context, builder = self._context, self._builder
         missing = context.pods.missing_count
         there, failed = context.targets.replicas - missing, CREATE in context.snapshot.failures
-        chains = self._chains[: creates_of_pass(there, failed=failed)]
+        chains = self._chains[: creates_of_pass(there, failed=failed, most=self._most)]
         if not chains:
             return
         builder.reason(State.PROGRESSING, "ScalingUp", f"creating {len(chains)} of {missing} missing pods")
