@@ -24,7 +24,7 @@ SMALL = Sizes(sets=10, pods_each=1000, nodes=500)
 LARGE = Sizes(sets=100, pods_each=1000, nodes=5000)
 ROUNDS = 3
 GO_LIMIT = "900MiB"
-"""What docs/sizing.md sets for nats-server with LARGE."""
+"""The memory from which on nats-server collects garbage more often, as docs/sizing.md advises for LARGE."""
 
 CHANGES, CHANGES_SECONDS = 500, 60
 """Changes of pods a second, and for how long: each is a restarted container."""

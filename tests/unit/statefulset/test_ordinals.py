@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from flotilla_statefulset.ordinals import MAX_ORDINAL, Ordinals, ordinal_of
 from tests.support.timing import within
-from tests.unit.statefulset.build import planned, sts
+from tests.unit.statefulset.build import planned, sts, summary
 
 ranges = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5)).map(lambda one: (one[0], one[0] + one[1])))
 
@@ -77,3 +77,9 @@ def test_a_pass_costs_what_it_does_and_not_what_replicas_says(replicas: int) -> 
     assert peak < 20 << 20
     assert result.numbers["unavailable"] == replicas - 3
     assert f"of {replicas - 3} missing pods" in next(one.message for one in result.reasons if one.code == "ScalingUp")
+
+
+def test_a_pass_of_a_large_set_creates_more() -> None:
+    there = " ".join(f"{ordinal}A" for ordinal in range(5_000))
+    created = [one for one in summary(planned(sts(10_000), there)) if one.startswith("create")]
+    assert len(created) == 50

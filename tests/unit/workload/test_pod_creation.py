@@ -1,4 +1,4 @@
-"""How many pods a pass creates."""
+"""The number of pods that a pass creates."""
 
 import pytest
 
