@@ -5,6 +5,9 @@ k8s.io/kubernetes, because that module replaces its staging modules; from a modu
 
 All programs of a module are built by one `go build`: shared packages are compiled once, and while one program is
 linked, which keeps a single core busy, others are compiled.
+
+Patches of a product (`programs.py`) are applied to a copy of the module, which replaces it in the build's go.mod. (Go
+refuses to replace single files of its module cache by `-overlay`.)
 """
 
 import asyncio
@@ -21,7 +24,7 @@ from flotilla_cli.local import ClusterError, bound_command
 from flotilla_cli.output import Say
 from flotilla_common.clock import Clock
 from flotilla_dev.cluster.processes import tail
-from flotilla_dev.cluster.programs import Product, Program
+from flotilla_dev.cluster.programs import Patch, Product, Program
 
 BEAT = 1.0  # seconds between signs of life
 LOG_LINES = 20
@@ -71,7 +74,13 @@ async def build(programs: Sequence[Program], into: Path, clock: Clock, say: Say)
             (folder / name).write_bytes(content)
         title = f"building {', '.join(program.name for program in programs)}"
         fetching = f"{title}: fetching sources"
-        compiled = await _expected(programs, folder, clock, lambda elapsed: say(f"{fetching}, {elapsed:.0f} s"))
+
+        def fetched(elapsed: float) -> None:
+            say(f"{fetching}, {elapsed:.0f} s")
+
+        for product in {program.product.name: program.product for program in programs}.values():
+            await _patch(product, folder, clock, fetched)
+        compiled = await _expected(programs, folder, clock, fetched)
         log = folder / "build.log"
         await _go(
             _arguments(programs, into), log, clock, lambda elapsed: say(f"{title}: {_counted(compiled, log, elapsed)}")
@@ -96,6 +105,28 @@ def executable(product: Product, program: str) -> str:
     """Return Go's name for the program of a package: its last element but a major version, or the module's name."""
     parts = [part for part in PurePosixPath(product.packages[program]).parts if not re.fullmatch(r"v\d+", part)]
     return parts[-1] if parts else product.home
+
+
+async def _patch(product: Product, folder: Path, clock: Clock, say: Callable[[float], None]) -> None:
+    """Let the build in this folder take the product's patched modules from copies, since Go's own must not change."""
+    for patch in product.patches:
+        copy = folder / "patched" / patch.module
+        if not copy.exists():
+            found = folder / "directory.log"
+            await _go(["mod", "download", patch.module], found, clock, say)
+            await _go(["list", "-m", "-f", "{{.Dir}}", patch.module], found, clock, say)
+            source = Path(found.read_text(encoding="utf-8").splitlines()[-1])
+            found.unlink()
+            shutil.copytree(source, copy, copy_function=shutil.copyfile)  # without the modes: Go's files are read-only
+            await _go(["mod", "edit", f"-replace={patch.module}={copy}"], folder / "edit.log", clock, say)
+        try:
+            _apply(patch, copy / patch.file)
+        except ValueError as error:
+            raise ClusterError(f"{product.name} {product.version} cannot be patched: {error}.") from error
+
+
+def _apply(patch: Patch, file: Path) -> None:
+    file.write_text(patch.apply(file.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 async def _expected(

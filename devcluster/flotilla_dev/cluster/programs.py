@@ -8,6 +8,21 @@ import msgspec
 Version = tuple[int, ...]
 
 
+class Patch(msgspec.Struct, frozen=True):
+    """A change of one source file of a module that a build applies: `old` occurs in it once, and becomes `new`."""
+
+    module: str
+    file: str
+    old: str
+    new: str
+
+    def apply(self, source: str) -> str:
+        """Return the changed source. Raises ValueError if `old` does not occur exactly once."""
+        if source.count(self.old) != 1:
+            raise ValueError(f"the text to replace occurs {source.count(self.old)} times in {self.file}")
+        return source.replace(self.old, self.new)
+
+
 class Product(msgspec.Struct, frozen=True):
     """One Go project: its pinned version, and its programs with the packages of its module (`gomod/<home>`).
 
@@ -20,6 +35,7 @@ class Product(msgspec.Struct, frozen=True):
     linked: tuple[str, ...] = ()  # -X assignments, so that the programs know their version
     build_gib: int = 2  # free disk that a cold build needs: sources, build cache, programs
     module: str = ""  # if it is not the product's own
+    patches: tuple[Patch, ...] = ()
 
     @property
     def home(self) -> str:
@@ -33,8 +49,8 @@ class Product(msgspec.Struct, frozen=True):
 
     @property
     def release(self) -> str:
-        """Name and version: the folder of its programs in the cache."""
-        return f"{self.name}-{self.dotted}"
+        """Name and version: the folder of its programs in the cache. One without the patches is another one."""
+        return f"{self.name}-{self.dotted}" + ("-patched" if self.patches else "")
 
     def module_files(self) -> dict[str, bytes]:
         """Return go.mod, go.sum and tools.go of the build."""
@@ -61,7 +77,26 @@ KUBERNETES = Product(
 )
 ETCD = Product("etcd", "v3.7.3", {"etcd": "go.etcd.io/etcd/server/v3"}, module=_PLANE)
 _KWOK = "sigs.k8s.io/kwok"
-KWOK = Product("kwok", "v0.8.0", {"kwok": f"{_KWOK}/cmd/kwok"}, (f"{_KWOK}/pkg/consts.Version=v0.8.0",), module=_PLANE)
+_WATCH_FROM_START = """
+		opts.ResourceVersion = "0"
+"""
+_WATCH_FROM_WHERE_IT_ENDED = """
+		if opts.ResourceVersion == "" {
+			opts.ResourceVersion = "0"
+		}
+"""
+KWOK = Product(
+    "kwok",
+    "v0.8.0",
+    {"kwok": f"{_KWOK}/cmd/kwok"},
+    (f"{_KWOK}/pkg/consts.Version=v0.8.0",),
+    module=_PLANE,
+    patches=(
+        # kwok begins each watch at version 0, also the one after a watch that the apiserver ended because kwok was too
+        # slow. Then it gets all pods again, is slower still, and the next watch ends, too.
+        Patch(_KWOK, "pkg/utils/informer/event.go", _WATCH_FROM_START, _WATCH_FROM_WHERE_IT_ENDED),
+    ),
+)
 NATS = Product("nats", "v2.15.2", {"nats-server": "github.com/nats-io/nats-server/v2"}, module=_PLANE)
 _CONTAINERD = "github.com/containerd/containerd/v2"
 CONTAINERD = Product(
