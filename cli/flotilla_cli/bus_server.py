@@ -17,7 +17,7 @@ from flotilla_common.bus.permissions import OPERATOR, Permissions, node_permissi
 from flotilla_common.bus.tokens import USER, KeyPair
 from flotilla_common.clock import Clock
 
-ENVIRONMENT = {"GOGC": "100", "GOMEMLIMIT": "200MiB"}
+ENVIRONMENT = {"GOGC": "90", "GOMEMLIMIT": "200MiB"}
 """Settings of nats-server's garbage collector (docs/adr/0024).
 
 While a thousand pods come and go 18 to 51 MiB are in use. The limit is far above that, because a collector that runs

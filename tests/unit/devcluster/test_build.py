@@ -9,12 +9,15 @@ from flotilla_cli.local import ClusterError
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster import build
 from flotilla_dev.cluster.build import BuildProgress, duration, executable
-from flotilla_dev.cluster.programs import CRANE, ETCD, NATS, PROGRAMS, Product
+from flotilla_dev.cluster.programs import CRANE, ETCD, NATS, PROGRAMS, Patch, Product, Program
 
 GO = """#!/bin/sh
 echo "$@" >>{calls}
+case "$1 $2" in
+  "list -m") echo {calls}.module ;;
+esac
 case $1 in
-  list) printf 'go: downloading example.com/m v1.0.0\\nfmt\\nexample.com/m\\n' ;;
+  list) [ "$2" = -m ] || printf 'go: downloading example.com/m v1.0.0\\nfmt\\nexample.com/m\\n' ;;
   build)
     while [ "$1" != -o ]; do shift; done
     printf 'fmt\\nexample.com/m\\n'
@@ -23,6 +26,7 @@ case $1 in
     ;;
 esac
 """
+CONTAINERD = "github.com/containerd/containerd/v2"
 WANTED = [PROGRAMS["etcd"], PROGRAMS["nats-server"]]
 
 
@@ -74,11 +78,60 @@ async def test_one_call_builds_all_programs_under_their_own_names(calls: Path, i
 
 
 async def test_each_program_is_linked_with_its_own_version(calls: Path, into: Path, tmp_path: Path) -> None:
-    pretended(tmp_path, ending='touch "$2kwok" "$2kubectl"')
-    await build.build([PROGRAMS["kwok"], PROGRAMS["kubectl"]], into, SystemClock(), lambda _: None)
+    pretended(tmp_path, ending='touch "$2containerd" "$2kubectl"')
+    await build.build([PROGRAMS["containerd"], PROGRAMS["kubectl"]], into, SystemClock(), lambda _: None)
     command = commands(calls)[1]
-    assert "-ldflags=sigs.k8s.io/kwok/cmd/kwok=-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=v0.8.0 " in command
+    assert f"-ldflags={CONTAINERD}/cmd/containerd=-s -w -X {CONTAINERD}/version.Version=v2.4.2 " in command
     assert "-ldflags=k8s.io/kubernetes/cmd/kubectl=-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3" in command
+
+
+PATCHED = Product(
+    "patient",
+    "v1.0.0",
+    {"patient": "example.com/m/cmd/patient"},
+    module=ETCD.home,
+    patches=(
+        Patch("example.com/m", "watch/event.go", "every", "some"),
+        Patch("example.com/m", "watch/event.go", "time", "times"),
+    ),
+)
+
+
+def module(calls: Path, source: str) -> Path:
+    """Make the folder that Go's module cache would have, read-only like there. Return the file."""
+    file = Path(f"{calls}.module") / "watch" / "event.go"
+    file.parent.mkdir(parents=True)
+    file.write_text(source, encoding="ascii")
+    file.chmod(0o444)
+    return file
+
+
+async def test_a_patched_module_is_built_from_a_copy(calls: Path, into: Path, tmp_path: Path) -> None:
+    original = module(calls, "every time")
+    pretended(tmp_path, ending=f'cp patched/example.com/m/watch/event.go {tmp_path}/compiled; touch "$2patient"')
+    await build.build([Program("patient", PATCHED, (1,))], into, SystemClock(), lambda _: None)
+    assert [line.split()[:2] for line in commands(calls)] == [
+        ["mod", "download"],
+        ["list", "-m"],
+        ["mod", "edit"],
+        ["list", "-deps"],
+        ["build", "-v"],
+    ]
+    assert commands(calls)[2].startswith("mod edit -replace=example.com/m=/")
+    assert (tmp_path / "compiled").read_text(encoding="ascii") == "some times"
+    assert original.read_text(encoding="ascii") == "every time"
+
+
+async def test_a_patch_that_no_longer_fits_is_an_error(calls: Path, into: Path) -> None:
+    module(calls, "every time, and every day")
+    wanted = "patient v1.0.0 cannot be patched: the text to replace occurs 2 times in watch/event.go"
+    with pytest.raises(ClusterError, match=wanted):
+        await build.build([Program("patient", PATCHED, (1,))], into, SystemClock(), lambda _: None)
+
+
+def test_a_patched_product_has_a_folder_of_its_own_in_the_cache() -> None:
+    assert PATCHED.release == "patient-1.0.0-patched"
+    assert ETCD.release == f"etcd-{ETCD.dotted}"
 
 
 @pytest.mark.usefixtures("calls")
