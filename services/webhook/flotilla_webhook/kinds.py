@@ -150,14 +150,21 @@ class DryRunValidator:
         return Verdict(dropped=sorted(_missing(bare, kept, "spec.template"))[:MAX_DROPPED])
 
 
+IDLE_CONNECTIONS = 3
+"""Kept connections that a request may find broken, one after the other."""
+
+
 async def dry_run(api: Api, resource: Resource, namespace: str, document: Json) -> bytes:
     """Return the object that would be stored. Raises ApiError and Unreachable."""
     body = msgspec.json.encode(document)
-    # Retried after a broken connection: an idle one may have been cut on the way, and nothing is stored.
-    try:
-        return await api.create(resource, namespace, body, dry_run=True)
-    except Unreachable:
-        return await api.create(resource, namespace, body, dry_run=True)
+    # Retried after a broken connection: idle ones may have been cut on the way, all at once, and nothing is stored.
+    for _ in range(IDLE_CONNECTIONS):
+        try:
+            return await api.create(resource, namespace, body, dry_run=True)
+        except Unreachable as error:
+            if not error.sent:
+                break
+    return await api.create(resource, namespace, body, dry_run=True)
 
 
 def _bare_template(template: Json, claims: list[Json]) -> Json:

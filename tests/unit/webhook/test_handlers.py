@@ -213,27 +213,35 @@ async def test_refusals_become_field_errors(refusal: ApiError, expected: list[st
 class BreakingApi:
     """An apiserver whose connections break under many creates."""
 
-    def __init__(self, times: int) -> None:
-        self.times = times
+    def __init__(self, times: int, *, sent: bool = True) -> None:
+        self.times, self.sent = times, sent
         self.tries = 0
 
     async def create(self, *_: object, dry_run: bool = False) -> bytes:
         assert dry_run
         self.tries += 1
         if self.tries <= self.times:
-            raise Unreachable("Server disconnected")
+            raise Unreachable("Server disconnected", sent=self.sent)
         return msgspec.json.encode({"template": TEMPLATE})
 
 
-async def test_a_broken_connection_is_no_verdict() -> None:
-    api = BreakingApi(1)
+@pytest.mark.parametrize("broken", [1, 3])
+async def test_broken_connections_are_no_verdict(broken: int) -> None:
+    api = BreakingApi(broken)
     assert await DryRunValidator(cast("Api", api)).verdict("default", TEMPLATE, []) == Verdict()
+    assert api.tries == broken + 1
+
+
+async def test_an_apiserver_that_cannot_be_reached_is_tried_once_more() -> None:
+    api = BreakingApi(4, sent=False)
+    with pytest.raises(Unreachable):
+        await DryRunValidator(cast("Api", api)).verdict("default", TEMPLATE, [])
     assert api.tries == 2
 
 
 async def test_without_an_answer_there_is_no_verdict() -> None:
     with pytest.raises(Unreachable):
-        await DryRunValidator(cast("Api", BreakingApi(2))).verdict("default", TEMPLATE, [])
+        await DryRunValidator(cast("Api", BreakingApi(4))).verdict("default", TEMPLATE, [])
 
 
 async def test_other_errors_are_passed_on() -> None:
