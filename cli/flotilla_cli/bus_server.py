@@ -12,10 +12,10 @@ import msgspec
 
 from flotilla_cli.certificates import Authority
 from flotilla_cli.local import write_private
-from flotilla_cli.services import bus_permissions
 from flotilla_common.bus.permissions import OPERATOR, Permissions, node_permissions
 from flotilla_common.bus.tokens import USER, KeyPair
 from flotilla_common.clock import Clock
+from flotilla_insight.services import bus_permissions
 
 ENVIRONMENT = {"GOGC": "90", "GOMEMLIMIT": "200MiB"}
 """Settings of nats-server's garbage collector (docs/adr/0024).

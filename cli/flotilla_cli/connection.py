@@ -27,7 +27,6 @@ from flotilla_common.bus import readonly
 from flotilla_common.bus.interface import BusError
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.permissions import OPERATOR, READER
-from flotilla_common.clock import Clock
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import load_config, read_here
 from flotilla_common.kube.credentials import ConfigError
@@ -149,22 +148,13 @@ async def open_api(target: Target, timeout: float = 30.0) -> AsyncGenerator[Api]
 
 @asynccontextmanager
 async def open_bus(url: str, kubeconfig: str = "") -> AsyncGenerator[NatsBus]:
-    """Yield the bus, closed at the end. It connects in the background: see `connected`."""
+    """Yield the bus, closed at the end. It connects in the background: see `flotilla_insight.bus.connection`."""
     _quiet()
     bus = _bus(bus_target_of(url, kubeconfig))
     try:
         yield bus
     finally:
         await bus.close()
-
-
-async def connected(bus: NatsBus, clock: Clock, seconds: float = 3.0) -> None:
-    """Wait for the connection. Raises BusError if it takes longer than `seconds`."""
-    deadline = clock.monotonic() + seconds
-    while not bus.connected:
-        if clock.monotonic() > deadline:
-            raise BusError(f"no connection within {seconds:g}s{f' ({bus.trouble})' if bus.trouble else ''}")
-        await clock.sleep(0.02)
 
 
 @contextmanager

@@ -117,6 +117,7 @@ class LocalCluster(msgspec.Struct, frozen=True, kw_only=True):
     nats_port: int
     nats_monitor: int
     webhook_port: int
+    console_port: int = 0
     services: dict[str, int]  # the port of each service's /readyz and /metrics
     programs: dict[str, str]
     nodes: int  # fake ones
@@ -129,17 +130,6 @@ class LocalCluster(msgspec.Struct, frozen=True, kw_only=True):
     def webhook_url(self) -> str:
         """The URL under which the apiserver reaches the webhook."""
         return f"https://127.0.0.1:{self.webhook_port}"
-
-
-class Health(msgspec.Struct, frozen=True):
-    """The state of one process of a local cluster, as `flotilla status` prints it."""
-
-    name: str
-    pid: int
-    running: bool
-    healthy: bool
-    detail: str
-    log: str
 
 
 def read_cluster(state_dir: Path) -> LocalCluster | None:

@@ -36,6 +36,7 @@ VERBS = {
     "history": Verb("Show a rollout: who changed what, each decision and write.", "commands.history"),
     "tail": Verb("Follow what the services do, in time order.", "commands.tail"),
     "bus": Verb("Show the bus: streams, rates, lagging consumers, large objects.", "commands.bus"),
+    "console": Verb("Show all of this in a browser, with the rights of your kubeconfig.", "commands.console"),
     "doctor": Verb("Find problems of an installation, and what to do about them.", "commands.doctor"),
     "bundle": Verb("Record a workload in a file, for support.", "commands.bundle"),
     "replay": Verb("Plan a recorded workload again, step by step.", "commands.replay"),

@@ -1,4 +1,4 @@
-"""Prints drawings, ages, and the progress of steps.
+"""Prints drawings and the progress of steps.
 
 Drawings are in colours on a terminal, text in a pipe, or JSON. Progress goes to standard error: a spinner with the
 elapsed time on a terminal, plain lines elsewhere.
@@ -8,7 +8,6 @@ import io
 import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from datetime import datetime
 
 import click
 import msgspec
@@ -77,20 +76,6 @@ class Screen:
 
     def _text(self, draw: Callable[[], RenderableType], data: object) -> str:
         return msgspec.json.encode(data).decode() + "\n" if self._json else plain(draw())
-
-
-def span(seconds: float) -> str:
-    """Format a duration as `90s`, `12m`, `5h` or `3d`; never negative."""
-    whole = max(int(seconds), 0)
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
-        if whole >= 2 * size:
-            return f"{whole // size}{unit}"
-    return f"{whole}s"
-
-
-def age(since: datetime | None, now: datetime) -> str:
-    """Format the time since then; `-` if it is not known."""
-    return "-" if since is None else span((now - since).total_seconds())
 
 
 class Progress:

@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from flotilla_cli.adopt import backup
-from flotilla_cli.adopt.discover import each, resource_of
-from flotilla_cli.adopt.openkruise import STANDSTILL, held_by
+from flotilla_cli.adopt.discover import each
 from flotilla_cli.adopt.steps import (
     Available,
     Delay,
@@ -21,13 +20,15 @@ from flotilla_cli.adopt.steps import (
     WriteVerb,
 )
 from flotilla_cli.install.apply import FIELD_MANAGER, InstallError
-from flotilla_cli.install.objects import Place, get, is_true
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import PatchType
 from flotilla_common.kube.interface import Api, ApiError
+from flotilla_insight.installation.crds import resource_of
+from flotilla_insight.installation.objects import Place, get, is_true
+from flotilla_insight.openkruise import STANDSTILL, held_by
 
 PATIENCE_SECONDS = 180.0
 """Limit for pods to end or to become ready, and for a lease to expire, in seconds."""

@@ -7,10 +7,10 @@ created, so that a second run does not back up what the first one changed.
 import msgspec
 
 from flotilla_cli.adopt.steps import Write, WriteVerb
-from flotilla_cli.install.objects import Place
-from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.resources import CONFIG_MAP, Resource
+from flotilla_insight.installation.objects import Place
+from flotilla_insight.installation.rbac import NAMESPACE
 
 LABEL = "flotilla.kruise.io/before-take-over"
 _KEY = "object.json"

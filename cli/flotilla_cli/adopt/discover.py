@@ -6,17 +6,17 @@ from datetime import datetime
 import msgspec
 
 from flotilla_cli.adopt import backup
-from flotilla_cli.adopt.openkruise import CONFIGURATIONS, DAEMON, GROUPS, LEADER, MANAGER, STANDSTILL, held_by
-from flotilla_cli.install.manifests import manifests
-from flotilla_cli.install.objects import OPTIONAL, Place, get, place_of
-from flotilla_cli.install.rbac import NAMESPACE
-from flotilla_common.api.documents import Json, mappings, member, text
+from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.errors import found_or_none
-from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.resources import CONFIG_MAP, CRD, LEASE, POD, SECRET, Resource
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, pages
+from flotilla_insight.installation.crds import is_served, resource_of
+from flotilla_insight.installation.manifests import manifests
+from flotilla_insight.installation.objects import OPTIONAL, Place, get, place_of
+from flotilla_insight.installation.rbac import NAMESPACE
+from flotilla_insight.openkruise import CONFIGURATIONS, DAEMON, GROUPS, LEADER, MANAGER, STANDSTILL, held_by
 
 _CHARTS_PODS = "app.kubernetes.io/part-of=flotilla"
 
@@ -48,26 +48,6 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     def original(self, place: Place) -> Json:
         """Return the object as it was under OpenKruise."""
         return self.before.get(place) or self.objects[place]
-
-
-def is_served(definition: Json) -> bool:
-    """Report whether the kind of a CRD is one of Flotilla's."""
-    name = text(member(definition, "metadata").get("name"))
-    return any(kind.definition_name == name for kind in catalogue.KINDS)
-
-
-def stored_version(definition: Json) -> str:
-    """Return the storage version of a CRD."""
-    versions = mappings(member(definition, "spec").get("versions"))
-    return next(text(version["name"]) for version in versions if version.get("storage"))
-
-
-def resource_of(definition: Json) -> Resource:
-    """Return the resource that a CRD defines, in its storage version."""
-    spec = member(definition, "spec")
-    names = member(spec, "names")
-    plural, kind, namespaced = text(names.get("plural")), text(names.get("kind")), spec.get("scope") == "Namespaced"
-    return Resource(text(spec.get("group")), stored_version(definition), plural, kind, namespaced)
 
 
 def own_places() -> list[Place]:

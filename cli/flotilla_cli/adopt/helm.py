@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from flotilla_cli.adopt.discover import Found
 from flotilla_cli.adopt.steps import MigrationStep, patch
-from flotilla_cli.install.objects import Place
 from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.resources import SECRET
+from flotilla_insight.installation.objects import Place
 
 KEEP = {"helm.sh/resource-policy": "keep"}
 OUT_OF_REACH = "flotilla-keeps-this-away-from-helm"

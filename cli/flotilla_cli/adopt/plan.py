@@ -9,7 +9,23 @@ from collections.abc import Iterator
 
 from flotilla_cli.adopt import backup, helm
 from flotilla_cli.adopt.discover import Found
-from flotilla_cli.adopt.openkruise import (
+from flotilla_cli.adopt.steps import (
+    LeaseFree,
+    MigrationPlan,
+    MigrationStep,
+    PodsGone,
+    PolicyEnforced,
+    Write,
+    WriteVerb,
+    patch,
+)
+from flotilla_common.api.documents import Json, mappings, member, sequence
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.api.webhooks import POD_ENTRY, mutating_entries, validating_entries
+from flotilla_common.gates import Gates
+from flotilla_insight.installation.objects import place_of
+from flotilla_insight.installation.rbac import NAMESPACE
+from flotilla_insight.openkruise import (
     CONFIGURATIONS,
     DAEMON,
     HOLDER,
@@ -24,22 +40,6 @@ from flotilla_cli.adopt.openkruise import (
     namespaces,
     standstill,
 )
-from flotilla_cli.adopt.steps import (
-    LeaseFree,
-    MigrationPlan,
-    MigrationStep,
-    PodsGone,
-    PolicyEnforced,
-    Write,
-    WriteVerb,
-    patch,
-)
-from flotilla_cli.install.objects import place_of
-from flotilla_cli.install.rbac import NAMESPACE
-from flotilla_common.api.documents import Json, mappings, member, sequence
-from flotilla_common.api.meta import rfc3339
-from flotilla_common.api.webhooks import POD_ENTRY, mutating_entries, validating_entries
-from flotilla_common.gates import Gates
 
 LEASE_SECONDS = 10 * 365 * 24 * 3600
 """Duration of Flotilla's hold on Lease kruise-manager; the policy keeps it anyway."""

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from flotilla_cli.adopt.discover import Found, is_served, resource_of
-from flotilla_cli.views import view_of
+from flotilla_cli.adopt.discover import Found
 from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.resources import Resource
 from flotilla_common.kube.interface import Api, ApiError, pages
+from flotilla_insight.installation.crds import is_served, resource_of
+from flotilla_insight.views import view_of
 
 
 class KindSurvey(msgspec.Struct, frozen=True):

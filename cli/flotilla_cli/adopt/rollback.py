@@ -10,14 +10,15 @@ Only Flotilla's webhook can convert that back, so the way has two halves then, t
 from collections.abc import Iterator
 
 from flotilla_cli.adopt import backup, helm
-from flotilla_cli.adopt.discover import Found, own_places, policy_places, stored_version
-from flotilla_cli.adopt.openkruise import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER
+from flotilla_cli.adopt.discover import Found, own_places, policy_places
 from flotilla_cli.adopt.steps import Available, Delay, MigrationPlan, MigrationStep, Rewritten, Write, WriteVerb, patch
-from flotilla_cli.install.objects import Place
-from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_common.api.documents import Json, mappings, member, sequence, text
 from flotilla_common.api.resources import CONFIG_MAP, CRD
 from flotilla_common.api.resources import NAMESPACE as NAMESPACES
+from flotilla_insight.installation.crds import stored_version
+from flotilla_insight.installation.objects import Place
+from flotilla_insight.installation.rbac import NAMESPACE
+from flotilla_insight.openkruise import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER
 
 NOTICE_SECONDS = 3.0
 """Seconds for apiservers to apply a changed CRD. They watch CRDs, and need far less."""

@@ -4,8 +4,8 @@ from enum import StrEnum
 
 import msgspec
 
-from flotilla_cli.install.objects import Place
 from flotilla_common.api.documents import Json
+from flotilla_insight.installation.objects import Place
 
 
 class WriteVerb(StrEnum):

@@ -1,1 +1,1 @@
-"""Support bundles: the records of the bus about one object, in one file (`records`), without secrets (`redact`)."""
+"""Support bundles: the records of the bus about one object, in one file (`records`), without secrets."""

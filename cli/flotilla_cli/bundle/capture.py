@@ -12,8 +12,6 @@ from typing import Any
 import msgspec
 
 from flotilla_cli.bundle.records import Bundle, Header, Recorded, Replica
-from flotilla_cli.bundle.redact import Redactor
-from flotilla_cli.published import LISTEN_SECONDS, listen
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.bus import subjects
@@ -25,6 +23,8 @@ from flotilla_common.clock import Clock, Entropy
 from flotilla_common.control.replay_controller import Planning
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import Watch
+from flotilla_insight.published import LISTEN_SECONDS, listen
+from flotilla_insight.redact import Redactor
 
 _NODES = f"kube.v1.{NODE.id}."
 

@@ -1,1 +1,1 @@
-"""The state of the bus (`flotilla bus`): streams and their consumers, markers, heartbeats, traffic."""
+"""Draws the state of the bus (`flotilla bus`)."""

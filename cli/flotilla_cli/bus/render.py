@@ -4,8 +4,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from flotilla_cli.bus.view import Row, View
-from flotilla_cli.output import span
+from flotilla_insight.bus.view import Row, View
+from flotilla_insight.durations import size, span
 
 
 def render(shown: View, *, everything: bool) -> Group:
@@ -14,15 +14,6 @@ def render(shown: View, *, everything: bool) -> Group:
     if shown.behind:
         parts.append(_behind(shown))
     return Group(*parts, _busiest(shown), _largest(shown))
-
-
-def size(count: float) -> str:
-    """Format bytes for people: `512 B`, `3.4 KiB`, `1.2 MiB`."""
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} GiB"
 
 
 def _findings(shown: View) -> Text:

@@ -8,11 +8,12 @@ import click
 
 from flotilla_cli.bundle.capture import Capture, NothingPublished
 from flotilla_cli.bundle.records import Bundle, write
-from flotilla_cli.connection import connected, namespace_of, open_bus, reported, required_nats_url, target_of
+from flotilla_cli.connection import namespace_of, open_bus, reported, required_nats_url, target_of
+from flotilla_cli.controllers import controller_of
 from flotilla_cli.options import bus_option, find_object, namespace_option, object_argument
-from flotilla_cli.services import controller_of
 from flotilla_common.clock import SystemClock, SystemEntropy
 from flotilla_common.control.spec import ControllerSpec
+from flotilla_insight.bus.connection import connected
 
 
 @click.command()

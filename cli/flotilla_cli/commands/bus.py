@@ -6,15 +6,16 @@ from functools import partial
 
 import click
 
-from flotilla_cli.bus.gather import gather
 from flotilla_cli.bus.render import render
-from flotilla_cli.bus.view import view
-from flotilla_cli.connection import connected, open_bus, reported, required_nats_url
+from flotilla_cli.connection import open_bus, reported, required_nats_url
 from flotilla_cli.options import bus_option
 from flotilla_cli.output import Screen
-from flotilla_cli.published import LISTEN_SECONDS
-from flotilla_cli.services import installed, load, usual
 from flotilla_common.clock import SystemClock
+from flotilla_insight.bus.connection import connected
+from flotilla_insight.bus.gather import gather
+from flotilla_insight.bus.view import view
+from flotilla_insight.published import LISTEN_SECONDS
+from flotilla_insight.services import installed, load, usual
 
 
 @click.command()

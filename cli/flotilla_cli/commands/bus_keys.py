@@ -22,18 +22,18 @@ import msgspec
 from flotilla_cli.bus_server import CONFIGURATION, SEED_FILE, authorization, new_user
 from flotilla_cli.certificates import Authority
 from flotilla_cli.connection import Target, open_api, reported
-from flotilla_cli.install.objects import ACCOUNT as SERVICE_ACCOUNT
-from flotilla_cli.install.objects import Place, get
-from flotilla_cli.install.rbac import NAMESPACE, account, binding, role, rule, service_account
 from flotilla_cli.local import write_private
 from flotilla_cli.options import cluster_options
-from flotilla_cli.services import bus_permissions
 from flotilla_common.api.documents import Json, member, strings
 from flotilla_common.api.resources import CONFIG_MAP, SECRET, Resource
 from flotilla_common.bus.credentials import seed_in
 from flotilla_common.bus.tokens import ACCOUNT, KeyPair
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.kube.interface import Api, ApiError
+from flotilla_insight.installation.objects import ACCOUNT as SERVICE_ACCOUNT
+from flotilla_insight.installation.objects import Place, get
+from flotilla_insight.installation.rbac import NAMESPACE, account, binding, role, rule, service_account
+from flotilla_insight.services import bus_permissions
 
 USER = "bus"
 NAME = account(USER)

@@ -4,23 +4,23 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
 
 import click
 import msgspec
 
-from flotilla_cli import connection
+from flotilla_cli import connection, plugins
+from flotilla_cli.bus_server import BusUsers
 from flotilla_cli.connection import Target, open_api, open_bus, reported, target_of
-from flotilla_cli.doctor.catalogue import examine
-from flotilla_cli.doctor.collect import Sources, collect
-from flotilla_cli.doctor.finding import BROKEN, Finding, Outcome, confirmed, exit_code, keys
+from flotilla_cli.local import LocalCluster
 from flotilla_cli.options import bus_option, cluster_options
 from flotilla_cli.output import Progress
 from flotilla_common.clock import Clock, SystemClock
-
-AGAIN_SECONDS = 2.0
-"""Seconds between two looks."""
-
-MOST_LOOKS = 3
+from flotilla_insight.doctor.collect import Sources
+from flotilla_insight.doctor.facts import Health
+from flotilla_insight.doctor.finding import BROKEN, Finding, Outcome, exit_code
+from flotilla_insight.doctor.looking import examined
 
 _COLOURS = {BROKEN: "red"}
 
@@ -45,33 +45,36 @@ def doctor(kubeconfig: str, context: str, nats: str, output: str | None) -> None
 
 
 async def _examined(target: Target, nats: str, clock: Clock) -> Sequence[Outcome]:
-    """Return the findings that two looks in a row agree on.
-
-    One look is enough if it finds nothing; a third is taken if the second finds something new.
-    """
-    progress = Progress(clock)
+    """Return the confirmed findings."""
     async with _places(target, nats, clock) as places:
-        with progress.step("Look at the installation"):
-            looks = [examine(await collect(places))]
-        while keys(looks[-1]) and len(looks) < MOST_LOOKS:
-            with progress.step("Look again to confirm the findings"):
-                await clock.sleep(AGAIN_SECONDS)
-                looks.append(examine(await collect(places)))
-            if keys(looks[-1]) <= keys(looks[-2]):
-                break
-        return looks[0] if len(looks) == 1 else confirmed(looks[-2], looks[-1])
+        return await examined(places, Progress(clock).step)
 
 
 @asynccontextmanager
 async def _places(target: Target, nats: str, clock: Clock) -> AsyncGenerator[Sources]:
     url = connection.nats_url_of(nats, target.kubeconfig)
-    local = connection.set_of(target.kubeconfig)
+    found = connection.set_of(target.kubeconfig)
+    services = () if found and found.bare else tuple(found.services) if found else None
     async with open_api(target) as api:
+        places = Sources(api=api, clock=clock, local=services, processes=partial(processes_of, found, clock))
         if not url:
-            yield Sources(api, None, None, local, clock)
+            yield places
             return
         async with open_bus(url, target.kubeconfig) as bus:
-            yield Sources(api, bus, connection.bus_target_of(url, target.kubeconfig), local, clock)
+            creds = connection.bus_target_of(url, target.kubeconfig).nats_creds
+            yield msgspec.structs.replace(places, bus=bus, bus_url=url, enrolled=_enrolled(creds))
+
+
+async def processes_of(found: LocalCluster | None, clock: Clock) -> Sequence[Health]:
+    """Return the processes of a local cluster; none for another cluster, or where flotilla-dev is not installed."""
+    check = plugins.local("health")
+    return await check(Path(found.kubeconfig).parent, clock) if found and check else ()
+
+
+def _enrolled(nats_creds: str) -> frozenset[str]:
+    """Return the nodes with credentials from the bus whose state folder these credentials are in."""
+    folder = Path(nats_creds)
+    return frozenset(BusUsers(folder.parent.parent).nodes()) if nats_creds and folder.is_dir() else frozenset()
 
 
 class Report(msgspec.Struct, frozen=True, rename="camel"):

@@ -12,17 +12,9 @@ import click
 import msgspec
 from rich.text import Text
 
-from flotilla_cli.connection import Target, connected, open_api, open_bus, reported
-from flotilla_cli.diagnosis.diagnose import Diagnosis, diagnose, from_record
-from flotilla_cli.diagnosis.missing_pods import MissingPods
-from flotilla_cli.diagnosis.pods import PodContextReader, aged
-from flotilla_cli.diagnosis.summary import STYLES, VerdictKind
+from flotilla_cli.connection import Target, open_api, open_bus, reported
 from flotilla_cli.options import Reach, object_argument, reach_options
-from flotilla_cli.output import age, printed, span
-from flotilla_cli.published import Why, last_why
-from flotilla_cli.views import all_views, view_of_owner
-from flotilla_cli.views.kindview import LastWhys, PodQuestion
-from flotilla_cli.views.related import basis_of
+from flotilla_cli.output import printed
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import LAUNCH_COMPLETED
 from flotilla_common.api.meta import controller_of
@@ -35,6 +27,16 @@ from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.workload.causes import Cause, PodContext, cause_of, unstable_cause
 from flotilla_common.workload.predicates import launch_priority
+from flotilla_insight.bus.connection import connected
+from flotilla_insight.diagnosis.diagnose import Diagnosis, diagnose, from_record
+from flotilla_insight.diagnosis.missing_pods import MissingPods
+from flotilla_insight.diagnosis.summary import STYLES, VerdictKind
+from flotilla_insight.durations import age, span
+from flotilla_insight.pods.findings import PodContextReader, aged
+from flotilla_insight.published import Why, last_why
+from flotilla_insight.views import all_views, view_of_owner
+from flotilla_insight.views.kindview import LastWhys, PodQuestion
+from flotilla_insight.views.related import basis_of
 
 MOST_VACANCIES = 10
 """Number of reasons for nodes without a pod that are printed."""

@@ -8,17 +8,18 @@ import msgspec
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from flotilla_cli.connection import Target, connected, open_api, open_bus, reported
+from flotilla_cli.connection import Target, open_api, open_bus, reported
 from flotilla_cli.options import Reach, object_argument, reach_options
 from flotilla_cli.output import Screen
-from flotilla_cli.published import last_why
 from flotilla_cli.tree.live import LiveView, ObjectGone
-from flotilla_cli.views import view_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import Clock, SystemClock
+from flotilla_insight.bus.connection import connected
+from flotilla_insight.published import last_why
+from flotilla_insight.views import view_of
 
 NO_REASONS = (
     "the bus does not answer, so the service's own reasons are missing; what follows is derived from the objects"

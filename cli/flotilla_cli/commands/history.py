@@ -6,11 +6,8 @@ from datetime import timedelta
 import click
 import msgspec
 
-from flotilla_cli.connection import Target, connected, open_api, open_bus, reported, required_nats_url
-from flotilla_cli.history.gather import gather, gather_pod, writers_of
-from flotilla_cli.history.generations import ObjectRecords, Writer
+from flotilla_cli.connection import Target, open_api, open_bus, reported, required_nats_url
 from flotilla_cli.history.render import render
-from flotilla_cli.history.timeline import Timeline, pod_timeline, timeline
 from flotilla_cli.options import Reach, object_argument, reach_options, since_option
 from flotilla_cli.output import printed
 from flotilla_common.api.documents import Json
@@ -18,6 +15,10 @@ from flotilla_common.api.resources import POD, Resource
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_insight.bus.connection import connected
+from flotilla_insight.history.gather import gather, gather_pod, writers_of
+from flotilla_insight.history.generations import ObjectRecords, Writer
+from flotilla_insight.history.timeline import Timeline, pod_timeline, timeline
 
 
 @click.command()

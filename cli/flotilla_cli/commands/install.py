@@ -7,17 +7,17 @@ from pathlib import Path
 
 import click
 
-from flotilla_cli.adopt.openkruise import LEADER, MANAGER, at_work
 from flotilla_cli.connection import Target, open_api, reported, target_of
 from flotilla_cli.install.apply import apply, established
-from flotilla_cli.install.manifests import as_yaml, manifests, no_managed_fields
-from flotilla_cli.install.objects import get, name_of, title
 from flotilla_cli.install.remove import STILL_THERE, custom_resources, prepare_removal, remove, withdraw
 from flotilla_cli.options import cluster_options
 from flotilla_common.api.documents import Json
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
+from flotilla_insight.installation.manifests import as_yaml, manifests, no_managed_fields
+from flotilla_insight.installation.objects import get, name_of, title
+from flotilla_insight.openkruise import LEADER, MANAGER, at_work
 
 SHOWN = 20
 """Number of custom resources listed by name when they prevent a removal."""

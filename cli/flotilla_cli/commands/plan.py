@@ -8,21 +8,22 @@ import click
 import msgspec
 from rich.console import Group
 
-from flotilla_cli.connection import Target, connected, namespace_of, open_api, open_bus, reported
+from flotilla_cli.connection import Target, namespace_of, open_api, open_bus, reported
 from flotilla_cli.options import Reach, reach_options
 from flotilla_cli.output import printed
-from flotilla_cli.preview.dryrun import Applied, Refused, dry_run
-from flotilla_cli.preview.manifest import Manifest, UnreadableManifest, Unsupported, read
-from flotilla_cli.preview.preview import Preview, Reader, concerned
 from flotilla_cli.preview.render import render
-from flotilla_cli.preview.report import REFUSED, SKIPPED, UNCHANGED, Report
-from flotilla_cli.published import LISTEN_SECONDS, listen
 from flotilla_common.bus.heartbeat import Heartbeat
 from flotilla_common.bus.interface import BusError
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.control.replay_controller import Planning
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
+from flotilla_insight.bus.connection import connected
+from flotilla_insight.preview.dryrun import Applied, Refused, dry_run
+from flotilla_insight.preview.manifest import Manifest, UnreadableManifest, Unsupported, read
+from flotilla_insight.preview.preview import Preview, Reader, concerned
+from flotilla_insight.preview.report import REFUSED, SKIPPED, UNCHANGED, Report
+from flotilla_insight.published import LISTEN_SECONDS, listen
 
 SAME, DIFFERENT, WRONG = 0, 1, 2
 """Exit codes, as those of `kubectl diff`."""

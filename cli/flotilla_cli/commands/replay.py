@@ -6,10 +6,10 @@ import click
 import msgspec
 
 from flotilla_cli.bundle.records import UnreadableBundle, read
+from flotilla_cli.controllers import controller_of
 from flotilla_cli.output import printed
 from flotilla_cli.replay.render import document, render
 from flotilla_cli.replay.replayer import Replay
-from flotilla_cli.services import controller_of
 from flotilla_common import logs
 
 

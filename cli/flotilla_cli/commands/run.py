@@ -20,8 +20,6 @@ from structlog.contextvars import bind_contextvars
 from flotilla_cli import plugins
 from flotilla_cli.bus_server import credentials_of
 from flotilla_cli.local import bound_command
-from flotilla_cli.services import installed, usual
-from flotilla_cli.services import load as load_service
 from flotilla_common import logs
 from flotilla_common.clock import SystemClock, SystemEntropy
 from flotilla_common.kube.config import ApiConfig, load_config
@@ -29,6 +27,8 @@ from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.service import Service, run_process
 from flotilla_common.settings import Settings, SettingsError, known_flags, load, split_flags
 from flotilla_common.stopping import STOP_SECONDS
+from flotilla_insight.services import installed, usual
+from flotilla_insight.services import load as load_service
 
 NODE_AGENT = "nodeagent"
 
@@ -51,7 +51,7 @@ END_WITHIN = STOP_SECONDS + 5
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(arguments: tuple[str, ...]) -> None:
-    """Run services (default: all but statemetrics) outside the cluster.
+    """Run services (default: all but console and statemetrics) outside the cluster.
 
     flotilla run [SERVICE …] --kubeconfig F [--nats URL | --nats-listen HOST:PORT] [--webhook-url https://IP:PORT]
     [--split]

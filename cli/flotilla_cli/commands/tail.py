@@ -8,14 +8,15 @@ from datetime import timedelta
 import click
 import msgspec
 
-from flotilla_cli import traffic
-from flotilla_cli.connection import connected, open_bus, reported, required_nats_url
+from flotilla_cli.connection import open_bus, reported, required_nats_url
 from flotilla_cli.options import bus_option, since_option
-from flotilla_cli.traffic import Line, LineReader, matches
 from flotilla_common.api.resources import POD
 from flotilla_common.bus.interface import Message
 from flotilla_common.bus.streams import shards_of
 from flotilla_common.clock import Clock, SystemClock
+from flotilla_insight import traffic
+from flotilla_insight.bus.connection import connected
+from flotilla_insight.traffic import Line, LineReader, matches
 
 STREAMS = ("kube", "act", "why")
 BACKLOG = 10_000

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from rich.text import Text
 
-from flotilla_cli.history.steps import TimelineStep
-from flotilla_cli.history.timeline import GenerationTotals, GenerationView, Timeline
-from flotilla_cli.published import Act
+from flotilla_insight.history.steps import TimelineStep
+from flotilla_insight.history.timeline import GenerationTotals, GenerationView, Timeline
+from flotilla_insight.published import Act
 
 LINES = 30
 """Number of steps of a generation that are shown; of more, those in the middle are left out."""

@@ -5,8 +5,12 @@ from collections.abc import AsyncIterator, Sequence
 import click
 import msgspec
 
-from flotilla_cli.install import endpoint
-from flotilla_cli.install.objects import (
+from flotilla_common.api.documents import Json, member
+from flotilla_common.api.resources import CRD
+from flotilla_common.clock import Clock
+from flotilla_common.kube.interface import Api, ApiError
+from flotilla_insight.installation import endpoint
+from flotilla_insight.installation.objects import (
     OPTIONAL,
     ReportWait,
     get,
@@ -19,10 +23,6 @@ from flotilla_cli.install.objects import (
     resource_of,
     title,
 )
-from flotilla_common.api.documents import Json, member
-from flotilla_common.api.resources import CRD
-from flotilla_common.clock import Clock
-from flotilla_common.kube.interface import Api, ApiError
 
 FIELD_MANAGER = "flotilla"
 ESTABLISHED_SECONDS = 15.0

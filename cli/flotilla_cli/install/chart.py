@@ -14,13 +14,13 @@ from pathlib import Path
 
 from flotilla_cli.bus_server import ENVIRONMENT, LIMITS
 from flotilla_cli.commands import bus_keys
-from flotilla_cli.install import rbac
-from flotilla_cli.install.manifests import as_yaml, manifests
-from flotilla_cli.install.objects import name_of
-from flotilla_cli.services import ON_DEMAND, load_all
 from flotilla_common.api.documents import Json
 from flotilla_common.gates import STAGES, Gates
 from flotilla_common.settings import known_flags
+from flotilla_insight.installation import rbac
+from flotilla_insight.installation.manifests import as_yaml, manifests
+from flotilla_insight.installation.objects import name_of
+from flotilla_insight.services import APART, ON_DEMAND, load_all
 
 FOLDER = "files"
 """Folder of the chart that has only generated files."""
@@ -38,6 +38,9 @@ _FILES = dict.fromkeys(("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBindi
 def files() -> dict[str, str]:
     """Return the generated files by their path in the chart."""
     made = {f"{FOLDER}/services.yaml": as_yaml([_declared()]), f"{FOLDER}/nats-limits.conf": LIMITS}
+    for service in load_all():
+        if service.as_users:
+            made[f"{FOLDER}/impersonation/{service.name}.yaml"] = as_yaml([{"rules": rbac.impersonation(service)}])
     for name, documents in _sorted().items():
         made[f"{FOLDER}/{name}.yaml"] = as_yaml(documents).replace(rbac.NAMESPACE, OPEN_NAMESPACE)
     return made
@@ -86,7 +89,15 @@ def _declared() -> Json:
 def _facts() -> Iterator[tuple[str, Json]]:
     for service in load_all():
         shards = "shards" if service.components else SHARDS_OF.get(service.name, "")
-        yield service.name, {"shards": shards, "called": service.called, "onDemand": service.name in ON_DEMAND}
+        yield (
+            service.name,
+            {
+                "shards": shards,
+                "called": service.called,
+                "onDemand": service.name in ON_DEMAND,
+                "apart": service.name in APART,
+            },
+        )
 
 
 if __name__ == "__main__":

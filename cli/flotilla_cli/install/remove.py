@@ -12,10 +12,6 @@ from contextlib import contextmanager
 import msgspec
 
 from flotilla_cli.install.apply import InstallError
-from flotilla_cli.install.manifests import definitions, manifests
-from flotilla_cli.install.objects import ReportWait, get, gone, name_of, namespace_of, place_of, resource_of, title
-from flotilla_cli.install.rbac import SECRETS_NAMESPACE
-from flotilla_cli.views import all_views
 from flotilla_common.api.documents import Json, member
 from flotilla_common.api.errors import found_or_none
 from flotilla_common.api.kinds import catalogue
@@ -26,6 +22,19 @@ from flotilla_common.clock import Clock
 from flotilla_common.control.plan import PatchType
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError, pages
+from flotilla_insight.installation.manifests import definitions, manifests
+from flotilla_insight.installation.objects import (
+    ReportWait,
+    get,
+    gone,
+    name_of,
+    namespace_of,
+    place_of,
+    resource_of,
+    title,
+)
+from flotilla_insight.installation.rbac import SECRETS_NAMESPACE
+from flotilla_insight.views import all_views
 
 DELETED = "deleted"
 STILL_THERE = "still there"

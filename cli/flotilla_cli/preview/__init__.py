@@ -1,1 +1,1 @@
-"""`flotilla plan -f FILE`: what an apply would do now, from the live objects, without writing anything."""
+"""Draws what an apply would do (`flotilla plan -f FILE`)."""

@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from flotilla_cli.published import Act, Why
 from flotilla_cli.replay.recording import Pass
 from flotilla_common.api.resources import POD, REVISION, Resource
 from flotilla_common.control.plan import Action, Create, Patch, Plan, Reason
 from flotilla_common.model.pods import demanded_node
+from flotilla_insight.published import Act, Why
 
 WAKE_TOLERANCE = timedelta(seconds=1)
 """Times derived from the moment of planning are no more exact than that."""

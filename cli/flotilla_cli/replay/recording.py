@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from flotilla_cli.bundle.records import Bundle, Header, Recorded
-from flotilla_cli.published import Act, Why, decoded
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
@@ -21,6 +20,7 @@ from flotilla_common.control.plan import ObjectRef, OutcomeKind
 from flotilla_common.kube.reflector import decode_head
 from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.table import Indexer, Table, version_of
+from flotilla_insight.published import Act, Why, decoded
 
 T = TypeVar("T", bound=Object)
 

@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from flotilla_cli.bundle.records import Bundle, Recorded
-from flotilla_cli.published import Act
 from flotilla_cli.replay.compare import ComparedPlan, Planned, at_rest, compare, place_of, planned
 from flotilla_cli.replay.recording import IDLE, Pass, RecordedTables, act_of, in_order, last_why, passes
 from flotilla_common.bus import subjects
@@ -24,6 +23,7 @@ from flotilla_common.control.plan import Outcome, OutcomeKind, Plan
 from flotilla_common.control.replay_controller import Decision, Planning, ReplayController
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.node.serving import Sender
+from flotilla_insight.published import Act
 
 MOST_STATES = 200
 """Number of states tried for one pass: a service that lags by more changes lags by seconds."""

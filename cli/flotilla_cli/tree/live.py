@@ -7,13 +7,7 @@ from datetime import datetime
 import msgspec
 from rich.tree import Tree
 
-from flotilla_cli.diagnosis.pods import PodContextReader, worth_a_look
-from flotilla_cli.published import Why, decoded
 from flotilla_cli.tree.render import render
-from flotilla_cli.tree.view import Card, SetView, card, view
-from flotilla_cli.tree.workload import PodFacts, Workload
-from flotilla_cli.views import view_of
-from flotilla_cli.views.kindview import KindView
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.keys import DEPLOYMENT_REVISION
 from flotilla_common.api.meta import ObjectMeta, metadata_of
@@ -24,6 +18,12 @@ from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, Unreachable, pages
 from flotilla_common.kube.reflector import HeadMeta, Reflector, Sink, Way
 from flotilla_common.workload.causes import PodContext
+from flotilla_insight.pods.findings import PodContextReader, worth_a_look
+from flotilla_insight.published import Why, decoded
+from flotilla_insight.tree import Card, SetView, card, view
+from flotilla_insight.views import view_of
+from flotilla_insight.views.kindview import KindView
+from flotilla_insight.workload import PodFacts, Workload
 
 LOOK_SECONDS = 5.0
 """Seconds between two reads of events and nodes."""

@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from flotilla_cli.output import age, span
-from flotilla_cli.tree.view import Card, PodView, RevisionView, SetView
+from flotilla_insight.durations import age, span
+from flotilla_insight.tree import Card, PodView, RevisionView, SetView
 
 
 def render(view: SetView | Card, now: datetime, limit: int = 0) -> Tree:

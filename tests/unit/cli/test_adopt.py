@@ -7,9 +7,16 @@ import msgspec
 import pytest
 
 from flotilla_cli.adopt import backup
-from flotilla_cli.adopt.discover import Found, policy_places, resource_of
+from flotilla_cli.adopt.discover import Found, policy_places
 from flotilla_cli.adopt.helm import KEEP, OUT_OF_REACH
-from flotilla_cli.adopt.openkruise import (
+from flotilla_cli.adopt.plan import plan, rules_of_users
+from flotilla_cli.adopt.rollback import runs_out, undo
+from flotilla_cli.adopt.steps import LeaseFree, MigrationPlan, PodsGone, PolicyEnforced, Rewritten, WriteVerb
+from flotilla_common.api.documents import merge
+from flotilla_common.api.resources import CRD, MUTATING, SECRET
+from flotilla_insight.installation.crds import resource_of
+from flotilla_insight.installation.objects import SERVICE, Place, place_of
+from flotilla_insight.openkruise import (
     CONFIGURATIONS,
     DAEMON,
     HOLDER,
@@ -22,12 +29,6 @@ from flotilla_cli.adopt.openkruise import (
     held_by,
     standstill,
 )
-from flotilla_cli.adopt.plan import plan, rules_of_users
-from flotilla_cli.adopt.rollback import runs_out, undo
-from flotilla_cli.adopt.steps import LeaseFree, MigrationPlan, PodsGone, PolicyEnforced, Rewritten, WriteVerb
-from flotilla_cli.install.objects import SERVICE, Place, place_of
-from flotilla_common.api.documents import merge
-from flotilla_common.api.resources import CRD, MUTATING, SECRET
 from tests.support import openkruise
 from tests.testkit.documents import Json, metadata
 

@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 
 from flotilla_cli.adopt.apply import FORGETTING_SECONDS, OVERDUE_SECONDS, PATIENCE_SECONDS, carry_out
-from flotilla_cli.adopt.openkruise import DAEMON, STANDSTILL
 from flotilla_cli.adopt.steps import MigrationStep, PodsGone, PolicyEnforced, patch
 from flotilla_cli.install.apply import InstallError
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.kube.interface import ApiError
+from flotilla_insight.openkruise import DAEMON, STANDSTILL
 from tests.support.fake_clock import START, FakeClock
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json

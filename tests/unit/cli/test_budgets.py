@@ -7,9 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cli.views import view_of
-from flotilla_cli.views.kindview import PodQuestion
-from flotilla_cli.views.podunavailablebudget import summary
 from flotilla_common.api.kinds.podunavailablebudget.types import (
     DELETE_GATE,
     POD_UNAVAILABLE_BUDGET,
@@ -21,6 +18,9 @@ from flotilla_common.api.resources import POD, VALIDATING, Resource
 from flotilla_common.api.rulebounds import EVERY_POD, everywhere
 from flotilla_common.api.webhooks import VALIDATING_CONFIGURATION
 from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_insight.views import view_of
+from flotilla_insight.views.kindview import PodQuestion
+from flotilla_insight.views.podunavailablebudget import summary
 from flotilla_webhook.budgets.rules import going_rule, updated_rule
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json

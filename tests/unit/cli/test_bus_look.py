@@ -7,14 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cli.bus.gather import Beat, BusSnapshot, Large, Marked, Share, Traffic
-from flotilla_cli.bus.render import render, size
-from flotilla_cli.bus.streams import Consumer, Stream
-from flotilla_cli.bus.view import BEHIND, View, view
+from flotilla_cli.bus.render import render
 from flotilla_cli.commands.bus import expected
 from flotilla_cli.output import plain
 from flotilla_common.bus.interface import Message
 from flotilla_common.bus.subjects import Marker
+from flotilla_insight.bus.gather import Beat, BusSnapshot, Large, Marked, Share, Traffic
+from flotilla_insight.bus.streams import Consumer, Stream
+from flotilla_insight.bus.view import BEHIND, View, view
+from flotilla_insight.durations import size
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 PODS = "kube_core_pods"

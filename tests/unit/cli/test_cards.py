@@ -8,13 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cli import views
 from flotilla_cli.options import find_kind
 from flotilla_cli.output import plain
-from flotilla_cli.published import Failure, Why
 from flotilla_cli.tree.render import render
-from flotilla_cli.tree.view import card
-from flotilla_cli.views import all_views, sidecarset, view_of
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
@@ -22,6 +18,10 @@ from flotilla_common.api.kinds.resourcedistribution.types import RESOURCE_DISTRI
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Reason, State
+from flotilla_insight import views
+from flotilla_insight.published import Failure, Why
+from flotilla_insight.tree import card
+from flotilla_insight.views import all_views, sidecarset, view_of
 from tests.testkit.documents import Json
 
 METADATA = {"name": "side", "uid": "u1", "creationTimestamp": "2026-03-01T08:00:00Z"}

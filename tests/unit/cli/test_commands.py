@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from flotilla_cli import plugins
 from flotilla_cli.certificates import Authority
-from flotilla_cli.doctor.collect import _processes
+from flotilla_cli.commands.doctor import processes_of
 from flotilla_cli.local import LocalCluster, Ports
 from flotilla_cli.main import VERBS, main
 from flotilla_common.clock import SystemClock
@@ -74,7 +74,7 @@ def test_a_bus_of_its_own_needs_that_package(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("alone")
 async def test_the_doctor_does_without_the_health_of_processes() -> None:
-    assert await _processes(CLUSTER, SystemClock()) == []
+    assert await processes_of(CLUSTER, SystemClock()) == ()
 
 
 def test_another_package_may_add_a_verb(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,14 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 from flotilla_cli.commands.explain import document, explain, render
-from flotilla_cli.diagnosis.diagnose import Diagnosis, Record
-from flotilla_cli.diagnosis.missing_pods import MissingPods
-from flotilla_cli.diagnosis.summary import Verdict, VerdictKind
 from flotilla_cli.output import plain
-from flotilla_cli.published import Why, decoded
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.control.plan import Reason, State
+from flotilla_insight.diagnosis.diagnose import Diagnosis, Record
+from flotilla_insight.diagnosis.missing_pods import MissingPods
+from flotilla_insight.diagnosis.summary import Verdict, VerdictKind
+from flotilla_insight.published import Why, decoded
 
 GOLDEN = Path(__file__).parent / "golden"
 NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)

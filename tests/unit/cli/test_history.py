@@ -12,14 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flotilla_cli.history import gather
-from flotilla_cli.history.gather import writers_of
-from flotilla_cli.history.generations import ObjectRecords, Pod, Writer, is_user_write
-from flotilla_cli.history.operations import Operation, operations, waves
 from flotilla_cli.history.render import LINES, render
-from flotilla_cli.history.timeline import GenerationView, Timeline, pod_timeline, timeline
 from flotilla_cli.output import plain
-from flotilla_cli.published import Act, Failure, Owner, Why, decoded
 from flotilla_common.api.resources import POD
 from flotilla_common.bus import subjects
 from flotilla_common.bus.affiliation import Affiliation
@@ -27,6 +21,12 @@ from flotilla_common.bus.interface import Message
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.pod_shards import pod_shard
 from flotilla_common.control.plan import Intent, Reason, State
+from flotilla_insight.history import gather
+from flotilla_insight.history.gather import writers_of
+from flotilla_insight.history.generations import ObjectRecords, Pod, Writer, is_user_write
+from flotilla_insight.history.operations import Operation, operations, waves
+from flotilla_insight.history.timeline import GenerationView, Timeline, pod_timeline, timeline
+from flotilla_insight.published import Act, Failure, Owner, Why, decoded
 from tests.unit.replay.scripted_bus import ScriptedBus
 
 START = datetime(2026, 11, 24, 12, 0, 0, tzinfo=UTC)

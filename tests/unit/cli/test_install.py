@@ -9,15 +9,16 @@ import pytest
 from click.testing import CliRunner
 
 from flotilla_cli.commands.install import install
-from flotilla_cli.install import endpoint, rbac
 from flotilla_cli.install.apply import apply
-from flotilla_cli.install.manifests import manifests
-from flotilla_cli.install.objects import OPTIONAL, name_of, namespace_of, resource_of, title
 from flotilla_cli.install.remove import removal_order
 from flotilla_common.api import crds
 from flotilla_common.api.resources import Resource
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
+from flotilla_insight.installation import endpoint, rbac
+from flotilla_insight.installation.manifests import manifests
+from flotilla_insight.installation.objects import OPTIONAL, name_of, namespace_of, resource_of, title
+from flotilla_insight.services import ON_DEMAND, load_all
 from tests.support.fake_clock import FakeClock
 from tests.testkit.documents import Json
 
@@ -101,7 +102,7 @@ def test_node_agents_have_an_account_and_no_right():
 def test_the_role_that_users_extend_has_no_rules_of_ours_and_reaches_every_service_that_writes():
     assert "rules" not in find("ClusterRole", "kruise-manager-role")
     subjects = find("ClusterRoleBinding", "kruise-manager-rolebinding")["subjects"]
-    writers = {rbac.account(service) for service in rbac.services() if service != "statemetrics"}
+    writers = {rbac.account(service) for service in rbac.services() if service not in ON_DEMAND}
     assert {subject["name"] for subject in subjects} == writers
 
 
@@ -115,6 +116,34 @@ def test_the_service_that_serves_metrics_of_objects_only_reads():
         if any(subject["name"] == rbac.account("statemetrics") for subject in one.get("subjects", []))
     ]
     assert bound == [rbac.account("statemetrics")]
+
+
+def test_the_console_reads_and_asks_and_changes_nothing_itself():
+    rules = find("ClusterRole", rbac.account("console"))["rules"]
+    beyond = {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
+    assert {one for one in beyond if one[1] not in {"get", "list", "watch"}} == {
+        ("events", "create"),
+        ("events", "patch"),
+        ("subjectaccessreviews", "create"),
+        ("tokenreviews", "create"),
+    }
+    assert not {"secrets", "configmaps", "pods/log", "users", "groups"} & {resource for resource, _ in beyond}
+
+
+def test_the_console_sends_requests_of_users_with_the_verbs_of_constrained_impersonation():
+    console = next(service for service in load_all() if service.name == "console")
+    granted = {
+        (group, resource, verb)
+        for rule in rbac.impersonation(console)
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert ("apps.kruise.io", "clonesets", "impersonate-on:user-info:patch") in granted
+    assert ("", "pods", "impersonate-on:user-info:delete") in granted
+    assert ("", "pods/log", "impersonate-on:user-info:get") in granted
+    assert {verb.rpartition(":")[0] for *_, verb in granted} == {"impersonate-on:user-info"}
+    assert "secrets" not in {resource for _, resource, _ in granted}
 
 
 SCALES: Json = {"apiGroups": ["*"], "resources": ["*/scale"], "verbs": ["get"]}

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cli.views.jobs import broadcast_job, cron_job
-from flotilla_cli.views.pod_operations import ephemeral_job
+from flotilla_insight.views.jobs import broadcast_job, cron_job
+from flotilla_insight.views.pod_operations import ephemeral_job
 from tests.testkit.documents import Json
 from tests.unit.admission.test_advancedcronjob_defaults import BROADCAST
 from tests.unit.admission.test_advancedcronjob_defaults import cron_job as cron_document

@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 
 from flotilla_cli.tree.live import LiveView
-from flotilla_cli.views import view_of
 from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT
 from flotilla_common.api.resources import POD, REVISION
 from flotilla_common.clock import ManualClock
+from flotilla_insight.views import view_of
 from tests.testkit.apiserver import FakeApi
 
 NOW = datetime(2026, 3, 1, 8, 2, 0, tzinfo=UTC)

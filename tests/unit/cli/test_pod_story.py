@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from flotilla_cli.commands.explain import launch_story
-from flotilla_cli.diagnosis.sidecars import PodSurroundings, sidecar_lines
-from flotilla_cli.published import Why
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet
 from flotilla_common.control.plan import Reason, State
+from flotilla_insight.pods.sidecars import PodSurroundings, sidecar_lines
+from flotilla_insight.published import Why
 from tests.testkit import pods as pods_of
 from tests.testkit.documents import Json, decoded
 from tests.testkit.pods import container

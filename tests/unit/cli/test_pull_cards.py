@@ -2,7 +2,7 @@
 
 import msgspec
 
-from flotilla_cli.views.images import list_job, node_image, pull_job
+from flotilla_insight.views.images import list_job, node_image, pull_job
 from tests.unit.imagepull import build
 
 

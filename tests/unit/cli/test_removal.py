@@ -5,10 +5,10 @@ from typing import cast
 import msgspec
 import pytest
 
-from flotilla_cli.install.manifests import manifests
-from flotilla_cli.install.objects import GONE_SECONDS, gone, holds_up
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
+from flotilla_insight.installation.manifests import manifests
+from flotilla_insight.installation.objects import GONE_SECONDS, gone, holds_up
 from tests.support.fake_clock import FakeClock
 from tests.testkit.documents import Json
 

@@ -6,17 +6,17 @@ import pytest
 
 from flotilla_cli.commands.run import _chosen, _own_flags
 from flotilla_cli.local import LocalCluster, Ports
-from flotilla_cli.services import installed
 from flotilla_common.settings import Settings, load, split_flags
 from flotilla_dev.cluster import services
+from flotilla_insight.services import installed
 
 
 def settings_of(flags: list[str]) -> Settings:
     return load(split_flags(flags)[0], {})
 
 
-def test_one_service_runs_only_where_it_is_named() -> None:
-    assert {service.name for service in _chosen([])} == set(installed()) - {"statemetrics"}
+def test_services_that_show_run_only_where_they_are_named() -> None:
+    assert {service.name for service in _chosen([])} == set(installed()) - {"console", "statemetrics"}
     assert [service.name for service in _chosen(["statemetrics", "jobs"])] == ["statemetrics", "jobs"]
 
 

@@ -9,11 +9,9 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from flotilla_cli import traffic
 from flotilla_cli.commands.tail import row
 from flotilla_cli.main import main
 from flotilla_cli.options import DurationParam
-from flotilla_cli.traffic import Line, LineReader, matches
 from flotilla_common.api.changes import changed_paths
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import NODE, POD, Resource
@@ -23,6 +21,8 @@ from flotilla_common.bus.interface import BusError, Message, OnMessage
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.pod_shards import pod_shard
 from flotilla_common.installed import published
+from flotilla_insight import traffic
+from flotilla_insight.traffic import Line, LineReader, matches
 
 NOW = datetime(2026, 5, 4, 12, 0, 0, 123000, tzinfo=UTC)
 POD_BODY: dict[str, Any] = {

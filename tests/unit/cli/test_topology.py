@@ -8,14 +8,14 @@ import pytest
 
 from flotilla_cli.output import plain
 from flotilla_cli.tree.live import LiveView
-from flotilla_cli.views import view_of
-from flotilla_cli.views.kindview import PodQuestion
-from flotilla_cli.views.related import related_of
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT
 from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, EVENT, POD, REPLICA_SET, REVISION, Resource
 from flotilla_common.clock import ManualClock
+from flotilla_insight.views import view_of
+from flotilla_insight.views.kindview import PodQuestion
+from flotilla_insight.views.related import related_of
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json, decoded
 

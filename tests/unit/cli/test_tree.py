@@ -9,14 +9,14 @@ import msgspec
 import pytest
 
 from flotilla_cli.output import plain
-from flotilla_cli.published import Why, decoded
 from flotilla_cli.tree.render import render, short_image
-from flotilla_cli.tree.view import view
-from flotilla_cli.tree.workload import PodFacts, Workload, pod_waits_for, waits_for
-from flotilla_cli.views.cloneset import clone_set
-from flotilla_cli.views.daemonset import daemon_set
-from flotilla_cli.views.statefulset import stateful_set
 from flotilla_common.api.core import ControllerRevision, Pod
+from flotilla_insight.published import Why, decoded
+from flotilla_insight.tree import view
+from flotilla_insight.views.cloneset import clone_set
+from flotilla_insight.views.daemonset import daemon_set
+from flotilla_insight.views.statefulset import stateful_set
+from flotilla_insight.workload import PodFacts, Workload, pod_waits_for, waits_for
 
 GOLDEN = Path(__file__).parent / "golden"
 NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from flotilla_cli.diagnosis.pods import CLOSELY, PodContextReader, find
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import EVENT, LEASE, NODE, POD
 from flotilla_common.kube.interface import ApiError
+from flotilla_insight.pods.findings import CLOSELY, PodContextReader, find
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json, metadata
 from tests.unit.causes.build import NOW, ago, around, condition, ended, pod, ready_pod, running, waiting

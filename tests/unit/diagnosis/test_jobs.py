@@ -6,14 +6,14 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from flotilla_cli.views import view_of
-from flotilla_cli.views.kindview import Related
-from flotilla_cli.views.related import related_of
 from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.resources import EVENT, JOB, NODE, POD, Resource
 from flotilla_common.kube.interface import Api, ApiError
+from flotilla_insight.views import view_of
+from flotilla_insight.views.kindview import Related
+from flotilla_insight.views.related import related_of
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json, metadata
 from tests.unit.admission.test_advancedcronjob_defaults import BROADCAST, PULLS, cron_job

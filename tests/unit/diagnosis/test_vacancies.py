@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cli.diagnosis.missing_pods import TO_COME, MissingPods, vacancies
-from flotilla_cli.views.kindview import Coverage, CoveredNodes
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.control.plan import Reason, State
 from flotilla_common.workload.causes import Cause, Group
 from flotilla_common.workload.placement import Placement
+from flotilla_insight.diagnosis.missing_pods import TO_COME, MissingPods, vacancies
+from flotilla_insight.views.kindview import Coverage, CoveredNodes
 from tests.unit.daemonset.build import node, pod, template
 
 SCHEDULER = "no node takes it: 0/3 nodes are available: 3 Insufficient cpu"

@@ -5,14 +5,14 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from flotilla_cli.diagnosis.planning import Planning, planning_of
-from flotilla_cli.diagnosis.pods import Findings
-from flotilla_cli.diagnosis.summary import VerdictKind, verdict
-from flotilla_cli.published import Why
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.control.leases import Lease
 from flotilla_common.control.plan import Reason, State
 from flotilla_common.workload.causes import Cause, Group
+from flotilla_insight.diagnosis.summary import VerdictKind, verdict
+from flotilla_insight.planning import Planning, planning_of
+from flotilla_insight.pods.findings import Findings
+from flotilla_insight.published import Why
 from tests.testkit.tables import cases
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)

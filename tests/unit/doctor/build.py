@@ -8,9 +8,16 @@ from typing import Any
 
 import msgspec
 
-from flotilla_cli.doctor import expected
-from flotilla_cli.doctor.catalogue import examine
-from flotilla_cli.doctor.facts import (
+from flotilla_common.api.documents import Json
+from flotilla_common.api.uidranges import MOST_RANGES
+from flotilla_common.bus.heartbeat import VERSION, Heartbeat
+from flotilla_common.bus.jetstream import stream_config
+from flotilla_common.bus.subjects import Marker
+from flotilla_common.control.leases import micro_time
+from flotilla_common.gates import Gates
+from flotilla_insight.doctor import expected
+from flotilla_insight.doctor.catalogue import examine
+from flotilla_insight.doctor.facts import (
     Account,
     Backend,
     Banner,
@@ -25,19 +32,12 @@ from flotilla_cli.doctor.facts import (
     Server,
     Stream,
 )
-from flotilla_cli.doctor.finding import Finding, Outcome
-from flotilla_cli.doctor.gather.bus import wanted, with_markers
-from flotilla_cli.doctor.gather.cluster import INVALID, OLD, VALID
-from flotilla_cli.install import rbac
-from flotilla_cli.install.endpoint import clients
-from flotilla_cli.install.manifests import OWN_LEASES, manifests
-from flotilla_common.api.documents import Json
-from flotilla_common.api.uidranges import MOST_RANGES
-from flotilla_common.bus.heartbeat import VERSION, Heartbeat
-from flotilla_common.bus.jetstream import stream_config
-from flotilla_common.bus.subjects import Marker
-from flotilla_common.control.leases import micro_time
-from flotilla_common.gates import Gates
+from flotilla_insight.doctor.finding import Finding, Outcome
+from flotilla_insight.doctor.gather.bus import wanted, with_markers
+from flotilla_insight.doctor.gather.cluster import INVALID, OLD, VALID
+from flotilla_insight.installation import rbac
+from flotilla_insight.installation.endpoint import clients
+from flotilla_insight.installation.manifests import OWN_LEASES, manifests
 from flotilla_webhook.server.certificates import issue
 from tests.testkit import pods as pods_of
 from tests.testkit.documents import conditions

@@ -2,7 +2,9 @@
 
 from datetime import timedelta
 
-from flotilla_cli.doctor.facts import (
+from flotilla_common.api.documents import Json
+from flotilla_common.control.leases import micro_time
+from flotilla_insight.doctor.facts import (
     Account,
     Backend,
     Banner,
@@ -15,10 +17,8 @@ from flotilla_cli.doctor.facts import (
     Sample,
     Server,
 )
-from flotilla_cli.doctor.gather.cluster import INVALID, OLD, VALID
-from flotilla_cli.install.manifests import NO_MANAGED_FIELDS
-from flotilla_common.api.documents import Json
-from flotilla_common.control.leases import micro_time
+from flotilla_insight.doctor.gather.cluster import INVALID, OLD, VALID
+from flotilla_insight.installation.manifests import NO_MANAGED_FIELDS
 from tests.unit.doctor import build
 from tests.unit.doctor.build import NOW, heard, lease, pod, stream, well, workload
 from tests.unit.doctor.spoil import (

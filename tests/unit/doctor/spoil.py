@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from flotilla_cli.doctor.facts import Backend, Certificate, Fact, Leases
-from flotilla_cli.install import rbac
-from flotilla_cli.install.endpoint import TEMPLATE
 from flotilla_common.api.documents import Json
 from flotilla_common.api.podrules import RULES, PodRule, check_entries, encoded
+from flotilla_insight.doctor.facts import Backend, Certificate, Fact, Leases
+from flotilla_insight.installation import rbac
+from flotilla_insight.installation.endpoint import TEMPLATE
 from tests.unit.doctor import build
 from tests.unit.doctor.build import NOW, well, workload
 

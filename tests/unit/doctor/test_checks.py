@@ -5,12 +5,12 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from flotilla_cli.doctor.catalogue import CHECKS
-from flotilla_cli.doctor.facts import Certificate, Fact, Facts, Leases, Probe
-from flotilla_cli.doctor.gather.bus import wanted
-from flotilla_cli.doctor.gather.cluster import OLD
-from flotilla_cli.install import rbac
 from flotilla_common.control.leases import micro_time
+from flotilla_insight.doctor.catalogue import CHECKS
+from flotilla_insight.doctor.facts import Certificate, Fact, Facts, Leases, Probe
+from flotilla_insight.doctor.gather.bus import wanted
+from flotilla_insight.doctor.gather.cluster import OLD
+from flotilla_insight.installation import rbac
 from tests.unit.doctor import build
 from tests.unit.doctor.build import NOW, codes, found, heard, lease, pod, well, workload
 from tests.unit.doctor.faults import FAULTS

@@ -9,10 +9,13 @@ import click
 import pytest
 
 from flotilla_cli.commands.doctor import as_json, lines
-from flotilla_cli.doctor import collect
-from flotilla_cli.doctor.collect import Sources, fact
-from flotilla_cli.doctor.facts import Fact
-from flotilla_cli.doctor.finding import (
+from flotilla_common.api.errors import ApiError, Unreachable
+from flotilla_common.bus.interface import BusError, Follow, Message, OnMessage
+from flotilla_common.kube.interface import Api
+from flotilla_insight.doctor import collect
+from flotilla_insight.doctor.collect import Sources, fact
+from flotilla_insight.doctor.facts import Fact
+from flotilla_insight.doctor.finding import (
     BROKEN,
     UNWELL,
     WARNED,
@@ -24,11 +27,8 @@ from flotilla_cli.doctor.finding import (
     exit_code,
     keys,
 )
-from flotilla_cli.doctor.gather.bus import PATIENCE_SECONDS, heartbeats
-from flotilla_cli.published import LISTEN_SECONDS
-from flotilla_common.api.errors import ApiError, Unreachable
-from flotilla_common.bus.interface import BusError, Follow, Message, OnMessage
-from flotilla_common.kube.interface import Api
+from flotilla_insight.doctor.gather.bus import PATIENCE_SECONDS, heartbeats
+from flotilla_insight.published import LISTEN_SECONDS
 from tests.support.fake_bus import FakeBus, FakeFollow
 from tests.support.fake_clock import FakeClock
 from tests.testkit.apiserver import FakeApi
@@ -119,7 +119,7 @@ async def test_a_namespace_that_comes_late_costs_only_the_facts_that_need_it(mon
     monkeypatch.setattr(collect, "SECONDS", 0.05)
     monkeypatch.setattr(collect, "_namespace", namespace)
     monkeypatch.setattr(collect, "fact", noted)
-    facts = await collect.collect(Sources(FakeApi().api, None, None, None, FakeClock()))
+    facts = await collect.collect(Sources(api=FakeApi().api, clock=FakeClock()))
     assert (facts.namespace, facts.nodes.why) == ("elsewhere", "")
     assert "no answer within 0.05 s" in (facts.home.why, facts.rights.why)
 

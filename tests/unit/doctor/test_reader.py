@@ -2,9 +2,9 @@
 
 from typing import cast
 
-from flotilla_cli.doctor.gather.bus import account, streams
 from flotilla_common.bus import readonly
 from flotilla_common.bus.nats import NatsBus
+from flotilla_insight.doctor.gather.bus import account, streams
 
 
 class Asked:

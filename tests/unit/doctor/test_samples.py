@@ -5,13 +5,13 @@ from typing import NamedTuple, cast
 
 import pytest
 
-from flotilla_cli.doctor.gather.bus import Listed, compared
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.affiliation import Affiliation
 from flotilla_common.bus.nats import NatsBus
+from flotilla_insight.doctor.gather.bus import Listed, compared
 from tests.support.fake_bus import FakeBus
 from tests.testkit.apiserver import FakeApi
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import msgspec
 
-from flotilla_cli.preview.dryrun import Applied
-from flotilla_cli.preview.manifest import Manifest
-from flotilla_cli.preview.preview import Preview, Reader
-from flotilla_cli.preview.report import Report
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import ManualClock
 from flotilla_common.control.replay_controller import Planning
 from flotilla_common.control.watches import Watch
+from flotilla_insight.preview.dryrun import Applied
+from flotilla_insight.preview.manifest import Manifest
+from flotilla_insight.preview.preview import Preview, Reader
+from flotilla_insight.preview.report import Report
 from tests.unit.cloneset.build import NOW, CloneSetBuilder
 from tests.unit.cloneset.world import World
 

@@ -1,8 +1,8 @@
 """The changes of an apply, without values that may be secret."""
 
-from flotilla_cli.preview.dryrun import LAST_APPLIED
-from flotilla_cli.preview.report import changes_of
 from flotilla_common.api.documents import Json
+from flotilla_insight.preview.dryrun import LAST_APPLIED
+from flotilla_insight.preview.report import changes_of
 
 
 def sample(**container: object) -> Json:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from flotilla_cli.preview.report import Report
 from flotilla_common.api.documents import Json
+from flotilla_insight.preview.report import Report
 from tests.unit.preview.live import story_of
 from tests.unit.workload.openkruise import documents, revisions
 

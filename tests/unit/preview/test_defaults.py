@@ -5,7 +5,6 @@ from functools import partial
 
 import pytest
 
-from flotilla_cli.preview.defaults import with_defaults
 from flotilla_common.api.documents import Json, merge_patch
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
@@ -17,6 +16,7 @@ from flotilla_common.control.writes import create_of, patch_of
 from flotilla_common.gates import Gates
 from flotilla_common.model.store import Objects
 from flotilla_common.model.writes import carry_out
+from flotilla_insight.preview.defaults import with_defaults
 from tests.unit.cloneset.build import NOW
 
 ADMIT = partial(with_defaults, gates=Gates.parse(""))

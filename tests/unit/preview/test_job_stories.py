@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from flotilla_cli.preview.render import render
-from flotilla_cli.preview.report import Report
 from flotilla_common.api.documents import Json
+from flotilla_insight.preview.report import Report
 from tests.unit.admission.test_advancedcronjob_defaults import BROADCAST, JOB, PULLS, cron_job
 from tests.unit.admission.test_broadcastjob import job
 from tests.unit.admission.test_ephemeraljob import GOOD

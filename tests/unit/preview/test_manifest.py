@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_cli.preview.manifest import Manifest, UnreadableManifest, Unsupported, parse, read
 from flotilla_common.api.documents import Json
+from flotilla_insight.preview.manifest import Manifest, UnreadableManifest, Unsupported, parse, read
 
 WEB: Json = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "metadata": {"name": "web"}}
 

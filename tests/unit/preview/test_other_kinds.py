@@ -4,9 +4,9 @@ from copy import deepcopy
 from datetime import timedelta
 from typing import Any
 
-from flotilla_cli.preview.report import Report
-from flotilla_cli.preview.steps import Step
 from flotilla_common.api.documents import Json
+from flotilla_insight.preview.report import Report
+from flotilla_insight.preview.steps import Step
 from tests.unit.cloneset.build import LONG_AGO, NOW
 from tests.unit.preview.live import story_of
 

@@ -4,12 +4,12 @@ from copy import deepcopy
 
 import pytest
 
-from flotilla_cli.preview import simulation
 from flotilla_cli.preview.render import render
-from flotilla_cli.preview.report import Report
 from flotilla_common.api.kinds.nodepodprobe.types import NODE_POD_PROBE, PROBES_PER_POD
 from flotilla_common.api.kinds.podprobemarker.types import POD_PROBE_MARKER
 from flotilla_common.api.resources import NODE, POD
+from flotilla_insight.preview import simulation
+from flotilla_insight.preview.report import Report
 from tests.testkit.documents import Json
 from tests.unit.podprobemarker.world import World, probe
 from tests.unit.preview.live import story_of

@@ -3,9 +3,9 @@
 import pytest
 
 from flotilla_cli.preview.render import render
-from flotilla_cli.preview.report import FieldChange, Report, Revision, Serving, Totals, Wave, totals_of
-from flotilla_cli.preview.steps import Step, ValueChange
 from flotilla_common.control.plan import Reason, State
+from flotilla_insight.preview.report import FieldChange, Report, Revision, Serving, Totals, Wave, totals_of
+from flotilla_insight.preview.steps import Step, ValueChange
 
 IMAGE = (ValueChange("main image", "nginx:1.29", "nginx:1.30"),)
 

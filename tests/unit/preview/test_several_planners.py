@@ -5,8 +5,6 @@ from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.preview.simulation import Simulation, Tick
-from flotilla_cli.services import controllers
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.meta import Model, ObjectMeta
@@ -21,6 +19,8 @@ from flotilla_common.control.writes import create_of, delete_of, patch_of, write
 from flotilla_common.model.cluster import Cluster
 from flotilla_common.model.kubelet import is_ready
 from flotilla_common.workload.ownership import owner_reference
+from flotilla_insight.preview.simulation import Simulation, Tick
+from flotilla_insight.services import controllers
 from tests.unit.cloneset.build import NOW
 
 FLEETS = Resource("policy.kruise.io", "v1beta1", "fleets", "Fleet")

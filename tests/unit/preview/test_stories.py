@@ -6,11 +6,11 @@ from itertools import cycle
 import msgspec
 import pytest
 
-from flotilla_cli.preview import waves
 from flotilla_cli.preview.render import render
-from flotilla_cli.preview.report import Report
-from flotilla_cli.preview.steps import Step, step_of
 from flotilla_common.model.writes import Write
+from flotilla_insight.preview import waves
+from flotilla_insight.preview.report import Report
+from flotilla_insight.preview.steps import Step, step_of
 from tests.unit.cloneset.build import CloneSetBuilder, cloneset, template
 from tests.unit.cloneset.world import World
 from tests.unit.preview.live import foreseen, settled

@@ -4,8 +4,8 @@ from copy import deepcopy
 
 import pytest
 
-from flotilla_cli.preview.dryrun import LAST_APPLIED, annotated, last_applied, three_way
 from flotilla_common.api.documents import Json
+from flotilla_insight.preview.dryrun import LAST_APPLIED, annotated, last_applied, three_way
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from flotilla_cli.preview.render import render
-from flotilla_cli.preview.report import Report
-from flotilla_cli.views import view_of
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT
 from flotilla_common.api.kinds.workloadspread.types import DELETION_COST, MATCHED
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT
+from flotilla_insight.preview.report import Report
+from flotilla_insight.views import view_of
 from flotilla_topology.uniteddeployment.children import (
     ADVANCED_STATEFUL_SETS,
     CLONE_SETS,

@@ -11,10 +11,10 @@ from click.testing import CliRunner
 
 from flotilla_cli.commands import plan as verb
 from flotilla_cli.commands.plan import settings_of
-from flotilla_cli.preview.dryrun import LAST_APPLIED
 from flotilla_common.api.documents import Json
 from flotilla_common.api.resources import Resource
 from flotilla_common.kube.interface import ApiError, Page
+from flotilla_insight.preview.dryrun import LAST_APPLIED
 from tests.support.fake_clock import FakeClock
 
 WEB: Json = {

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from flotilla_cli.bundle.capture import NothingPublished
-from flotilla_cli.bundle.redact import Redactor
-from flotilla_cli.services import controllers
 from flotilla_cloneset.cloneset.controller import CONTROLLER as CLONE_SETS
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import CLAIM, NODE, POD, REVISION, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
+from flotilla_insight.redact import Redactor
+from flotilla_insight.services import controllers
 from tests.support.fake_clock import FakeClock
 from tests.testkit.documents import Json
 from tests.unit.replay.recorder import subject_of

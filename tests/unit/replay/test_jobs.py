@@ -10,7 +10,6 @@ import pytest
 
 from flotilla_cli.bundle.records import Bundle
 from flotilla_cli.replay.replayer import Replay, ReplayStep
-from flotilla_cli.services import controllers
 from flotilla_common.api.documents import merge
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.bus import subjects
@@ -19,6 +18,7 @@ from flotilla_common.control.plan import Plan
 from flotilla_common.control.replay_controller import Planning
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.settings import Settings
+from flotilla_insight.services import controllers
 from flotilla_jobs.containerrecreate.controller import CONTROLLER as REQUESTS
 from flotilla_jobs.imagelistpull.controller import CONTROLLER as LISTS
 from flotilla_jobs.imagepull.controller import CONTROLLER as JOBS

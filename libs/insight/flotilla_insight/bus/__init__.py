@@ -1,0 +1,1 @@
+"""The state of the bus: streams and their consumers, markers, heartbeats, traffic."""

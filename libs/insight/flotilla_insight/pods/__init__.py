@@ -1,0 +1,1 @@
+"""Troubles of pods: causes in context (`findings`), and their sidecars (`sidecars`)."""

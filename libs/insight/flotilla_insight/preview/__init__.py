@@ -1,0 +1,1 @@
+"""Previews of changes: their effects on pods, computed from the live objects without a write."""
