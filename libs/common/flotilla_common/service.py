@@ -135,6 +135,8 @@ class Service(msgspec.Struct, frozen=True):
     """The components of a service of controllers."""
     access: tuple[AccessRule, ...] = ()
     """The access to the apiserver that it needs."""
+    as_users: tuple[AccessRule, ...] = ()
+    """The requests that it sends as the users whom it impersonates, where an administrator lets it."""
     permissions: Permissions | None = None
     """The subjects on the bus that it may publish and subscribe to; None: no own ones (node agents)."""
     called: bool = False

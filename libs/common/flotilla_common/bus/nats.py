@@ -210,17 +210,35 @@ class NatsBus:
 
         `headers_only` omits payloads and gives their size in `Nats-Msg-Size`.
         """
+        held: list[Message] = []
+        await self.scan(stream, subject_filter, held.append, held.clear, since=since, headers_only=headers_only)
+        for message in held:
+            on_message(message)
+
+    async def scan(
+        self,
+        stream: str,
+        subject_filter: str,
+        on_message: OnMessage,
+        on_reset: Callable[[], None],
+        *,
+        since: datetime | None = None,
+        headers_only: bool = False,
+    ) -> None:
+        """Read history, and pass each message on when it comes, so that the reader decides what is kept in memory.
+
+        `on_reset` is called before a re-read from the start. Neither callback may raise.
+        """
         if not await self._stream.holds(stream, subject_filter, since):
             return
-        held: list[Message] = []
         complete = asyncio.Event()
 
         def receive(message: Message) -> None:
-            held.append(message)
+            on_message(message)
             if not message.pending:
                 complete.set()
 
-        read = self._ordered(stream, (subject_filter,), receive, held.clear, since or "all", headers_only=headers_only)
+        read = self._ordered(stream, (subject_filter,), receive, on_reset, since or "all", headers_only=headers_only)
         try:
             async with asyncio.timeout(HISTORY_SECONDS):
                 await complete.wait()
@@ -228,8 +246,6 @@ class NatsBus:
             raise BusError(f"{stream} was not read to its end within {HISTORY_SECONDS:g} s") from error
         finally:
             await read.stop()
-        for message in held:
-            on_message(message)
 
     async def follow(
         self, stream: str, subject_filters: Sequence[str], on_message: OnMessage, on_reset: Callable[[], None]

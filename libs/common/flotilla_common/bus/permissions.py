@@ -106,6 +106,14 @@ def mirror_permissions(service: str, resources: Iterable[Resource]) -> Permissio
     )
 
 
+def observer_permissions(service: str) -> Permissions:
+    """Return the permissions of a service that reads all streams and heartbeats, and publishes its own heartbeat."""
+    return Permissions(
+        publish=(f"heartbeat.v1.{service}.*", *_READING),
+        subscribe=(f"{subjects.service_inbox(service)}.>", "heartbeat.v1.*.*"),
+    )
+
+
 def publisher_permissions(service: str, answers: Iterable[str]) -> Permissions:
     """Return the permissions of the service that publishes the streams.
 

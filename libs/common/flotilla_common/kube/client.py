@@ -76,6 +76,16 @@ class _List(msgspec.Struct, frozen=True):
 _decode_list = msgspec.json.Decoder(_List).decode
 
 
+def page_of(resource: Resource, answer: bytes) -> Page:
+    """Return the page in the answer to a LIST. Raises Unreachable if it is not a list."""
+    try:
+        found = _decode_list(answer)
+    except msgspec.MsgspecError as error:  # from a proxy in between: the apiserver does not send this
+        raise Unreachable(f"LIST of {resource.plural} did not return a list: {error}") from error
+    meta = found.metadata
+    return Page(found.items or [], meta.resource_version, meta.next_token, meta.shard_info is not None)
+
+
 class KubeClient:
     """The `Api` of one apiserver. Connects when first used; `close` when done."""
 
@@ -117,13 +127,9 @@ class KubeClient:
             "shardSelector": shard_selector,
         }
         headers = {"Accept": METADATA_ONLY} if metadata_only else None
-        answer = await _read(self._open("GET", resource.path(namespace), params=params, headers=headers))
-        try:
-            found = _decode_list(answer)
-        except msgspec.MsgspecError as error:  # from a proxy in between: the apiserver does not send this
-            raise Unreachable(f"LIST of {resource.plural} did not return a list: {error}") from error
-        meta = found.metadata
-        return Page(found.items or [], meta.resource_version, meta.next_token, meta.shard_info is not None)
+        return page_of(
+            resource, await _read(self._open("GET", resource.path(namespace), params=params, headers=headers))
+        )
 
     async def watch(
         self,

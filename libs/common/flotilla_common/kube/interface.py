@@ -12,7 +12,7 @@ from flotilla_common.api.documents import Json
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.resources import JOB, Resource
 
-__all__ = ["Api", "ApiError", "Page", "Unreachable", "WatchEvent"]
+__all__ = ["Api", "ApiError", "Lists", "Page", "Unreachable", "WatchEvent"]
 
 PAGE_SIZE = 500
 """Objects per page: about 2 MB of pods, so neither side holds a large cluster in one buffer."""
@@ -39,6 +39,23 @@ class WatchEvent(msgspec.Struct, frozen=True):
 
     type: str
     object: msgspec.Raw
+
+
+class Lists(Protocol):
+    """The one operation that `pages` needs."""
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 0,
+        token: str = "",
+        metadata_only: bool = False,
+        shard_selector: str = "",
+    ) -> Page: ...
 
 
 class Api(Protocol):
@@ -140,7 +157,7 @@ def delete_options(resource: Resource, uid: str = "", resource_version: str = ""
 
 
 async def pages(
-    api: Api,
+    api: Lists,
     resource: Resource,
     namespace: str = "",
     *,

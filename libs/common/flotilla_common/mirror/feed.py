@@ -36,7 +36,10 @@ The LIST of a service would take as long, and would slow down the watcher's.
 
 
 class Feed:
-    """The feed of one table. Objects of a single `namespace` are private: they never go over the bus."""
+    """The feed of one table. Objects of a single `namespace` are private: they never go over the bus.
+
+    Those of a resource that is not `published` do not, either.
+    """
 
     def __init__(
         self,
@@ -48,6 +51,7 @@ class Feed:
         fallback_after: float,
         on_synced: Callable[[], None],
         namespace: str = "",
+        published: bool = True,
         scope: Scope | None = None,
     ) -> None:
         self.namespace = namespace
@@ -59,7 +63,7 @@ class Feed:
         self._fallback_after = fallback_after
         self._on_synced = on_synced
         self._scope = scope
-        self._bus = None if namespace else self._bus_source(bus)
+        self._bus = None if namespace or not published else self._bus_source(bus)
         self._listed: Interests = frozenset()  # what the direct source began with
         self._rescoped = False  # more is needed than that
         self._source = self._bus or self._direct_source()

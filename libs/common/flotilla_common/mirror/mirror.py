@@ -65,12 +65,14 @@ class Mirror:
         namespace: str = "",
         *,
         named: bool = False,
+        direct: bool = False,
         needs: Needs | None = None,
     ) -> Table[T]:
         """Return the table of the resource's objects, decoded as `kind`, shared by all callers. Call it before `run`.
 
         Objects of a single `namespace`, or only those with names that are asked for (`named`), are listed and watched
-        directly: they must not go over the bus. Of pods it holds what the callers need; without `needs` all.
+        directly: they must not go over the bus. Nor do those of a resource that no watcher publishes (`direct`). Of
+        pods it holds what the callers need; without `needs` all.
         """
         decoder = self._decoders.get(resource)
         if decoder is None:
@@ -78,7 +80,7 @@ class Mirror:
             if named:
                 feed = self._named[resource] = NamedFeed(api=self._api, clock=self._clock, decoder=decoder)
             else:
-                feed = self._feed(decoder, namespace)
+                feed = self._feed(decoder, namespace, direct=direct)
             self._feeds[resource] = feed
             _show(decoder, feed)
         elif decoder.kind is not kind or (self.namespace_of(resource), resource in self._named) != (namespace, named):
@@ -89,7 +91,7 @@ class Mirror:
             decoder.table.add_index(name, indexer)
         return decoder.table
 
-    def _feed(self, decoder: ObjectDecoder[Any], namespace: str) -> Feed:
+    def _feed(self, decoder: ObjectDecoder[Any], namespace: str, *, direct: bool) -> Feed:
         if subjects.affiliated(decoder.resource):
             self._scopes[decoder.resource] = Scope()
         return Feed(
@@ -100,6 +102,7 @@ class Mirror:
             fallback_after=self._fallback_after,
             on_synced=self._check_synced,
             namespace=namespace,
+            published=not direct,
             scope=self._scopes.get(decoder.resource),
         )
 

@@ -84,6 +84,8 @@ IGNORED = IGNORED_SWITCHES | _OTHERS | {f"{kind}-workers" for kind in WORKERS}
 They are known, so that no start-up fails on them. A name that is also a setting acts as the setting.
 """
 
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
 PREFIX = "FLOTILLA_"
 NOT_SETTINGS = frozenset(
     {"FLOTILLA_ASSETS", "FLOTILLA_CACHE", "FLOTILLA_CONFIG", "FLOTILLA_STATE", "FLOTILLA_STATE_DIR"}
@@ -266,6 +268,31 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield "namespace: serving one namespace only is not possible; leave it empty"
     if settings.webhook_url and not settings.webhook_url.startswith("https://"):
         yield "webhook-url must begin with https://: the apiserver calls webhooks over TLS only"
+    yield from _contradictions_of_console(settings)
+
+
+def _contradictions_of_console(settings: Settings) -> Iterator[str]:
+    ways = settings.console_sign_in.split(",")
+    if bool(settings.console_tls_cert) != bool(settings.console_tls_key):
+        yield "console-tls-cert and console-tls-key go together"
+    if settings.console_client_ca and not settings.console_tls_cert:
+        yield "console-client-ca needs console-tls-cert: clients have certificates over TLS only"
+    if bool(settings.console_client_ca) != bool(settings.console_client_names):
+        yield "console-client-ca and console-client-names go together"
+    if "proxy" in ways and not (settings.console_proxy_secret_file or settings.console_client_ca):
+        yield "console-sign-in proxy needs console-proxy-secret-file or console-client-ca"
+    if "oidc" in ways and not (
+        settings.console_oidc_client_id and settings.console_url and settings.console_oidc_issuer
+    ):
+        yield "console-sign-in oidc needs console-oidc-issuer, console-oidc-client-id and console-url"
+    if settings.console_oidc_issuer and not settings.console_oidc_issuer.startswith("https://"):
+        yield "console-oidc-issuer must begin with https://"
+    if "fixed" in ways and not settings.console_fixed_user:
+        yield "console-sign-in fixed needs console-fixed-user"
+    if "key" in ways and not settings.console_key_file:
+        yield "console-sign-in key needs console-key-file"
+    if "key" in ways and settings.console_listen not in LOOPBACK:
+        yield "console-sign-in key needs console-listen=127.0.0.1, as the console then works with its own rights"
 
 
 def _unknown(what: str, name: str, known: list[str]) -> str:

@@ -75,6 +75,18 @@ def choice(*allowed: str) -> Reader:
     return read
 
 
+def words(*allowed: str) -> Reader:
+    """Return a reader of different words of a few, separated by commas; their order counts."""
+
+    def read(value: str) -> str:
+        given = [word.strip() for word in value.split(",")]
+        if set(given) <= set(allowed) and len(set(given)) == len(given):
+            return ",".join(given)
+        raise ValueError("must be different ones of " + ", ".join(allowed))
+
+    return read
+
+
 def one_of(*allowed: int) -> Reader:
     """Return a reader of one of a few numbers."""
 

@@ -58,6 +58,10 @@ class _Section:
 
 _cluster, _bus, _replicas, _node = _Section("cluster"), _Section("bus"), _Section("replicas"), _Section("node")
 _webhook, _behaviour, _operations = _Section("webhook"), _Section("behaviour"), _Section("operations")
+_console = _Section("console")
+
+SIGN_IN_WAYS = ("proxy", "oidc", "token", "fixed", "key")
+"""The ways in which users of the console can sign in."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,6 +282,77 @@ class Settings:
         readers.one_of(403, 429),
     )
     protection_log_path: str = _behaviour("", "The directory of protection.log; empty: the log only.")
+
+    # The console
+    console_listen: str = _console("", "The address that the console listens on; empty: all.")
+    console_port: int = _console(8090, "The port that the console listens on.", readers.port)
+    console_url: str = _console(
+        "",
+        "The https:// URL of the console in browsers: of its Ingress, for instance. Needed for OIDC; requests of other"
+        " origins are refused.",
+    )
+    console_tls_cert: str = _console(
+        "", "A file with the console's certificate, read again when it changes; empty: plain HTTP, behind a proxy."
+    )
+    console_tls_key: str = _console("", "The file with the key of that certificate.")
+    console_sign_in: str = _console(
+        "token",
+        "The ways to sign in, separated by commas, in the order in which they are tried: proxy (by its headers), oidc,"
+        " token (pasted by the user), fixed (all are one user who only reads), key (of `flotilla console`).",
+        readers.words(*SIGN_IN_WAYS),
+    )
+    console_proxy_user_header: str = _console("X-Remote-User", "The header in which the proxy names the user.")
+    console_proxy_group_header: str = _console(
+        "X-Remote-Group", "The header in which the proxy names the user's groups."
+    )
+    console_proxy_group_separator: str = _console(
+        "", "What separates groups in one header, `,` for oauth2-proxy; empty: each header is one group."
+    )
+    console_proxy_extra_prefix: str = _console(
+        "X-Remote-Extra-", "The prefix of headers with further attributes of the user."
+    )
+    console_proxy_secret_header: str = _console(
+        "X-Flotilla-Proxy-Secret", "The header in which the proxy proves itself with the secret."
+    )
+    console_proxy_secret_file: str = _console(
+        "",
+        "A file with the secret by which the proxy's headers are trusted, one secret a line; empty: they are trusted by"
+        " its client certificate.",
+    )
+    console_client_ca: str = _console(
+        "", "A file with the CA of the proxy's client certificate: its headers are then trusted. Needs TLS."
+    )
+    console_client_names: str = _console("", "The accepted common names, separated by commas, of that certificate.")
+    console_oidc_issuer: str = _console("", "The https:// URL of the OpenID Connect issuer.")
+    console_oidc_client_id: str = _console("", "The console's client ID at the issuer.")
+    console_oidc_client_secret_file: str = _console(
+        "", "A file with the client's secret; empty: a public client, with PKCE only."
+    )
+    console_oidc_ca: str = _console("", "A file with the CA of the issuer; empty: those that this machine trusts.")
+    console_oidc_scopes: str = _console("openid email groups", "The scopes that are asked for.")
+    console_oidc_user_claim: str = _console("sub", "The claim with the user's name, as the apiserver reads it.")
+    console_oidc_groups_claim: str = _console("groups", "The claim with the user's groups.")
+    console_oidc_user_prefix: str = _console(
+        "",
+        "The prefix of users' names, as at the apiserver; empty: the issuer and `#` unless the claim is `email`, `-`:"
+        " none.",
+    )
+    console_oidc_groups_prefix: str = _console("", "The prefix of groups' names, as at the apiserver.")
+    console_cookie_key_file: str = _console(
+        "",
+        "A file with Fernet keys, one a line: the first encrypts sessions, all decrypt them. All replicas need the"
+        " same. Empty: a new key at every start, which ends all sessions.",
+    )
+    console_session_duration: float = _console(8 * 3600.0, "How long a session lasts.")
+    console_fixed_user: str = _console("", "The user that all are with the sign-in `fixed`.")
+    console_fixed_groups: str = _console("", "The groups of that user, separated by commas.")
+    console_key_file: str = _console("", "A file with the one-time key of the sign-in `key`.")
+    console_log_lines: int = _console(
+        1000, "The most lines of a container's log that a page shows.", readers.integer(1, 100_000)
+    )
+    console_log_bytes: int = _console(
+        1 << 20, "The most bytes of a container's log that a page shows.", readers.integer(1024, 16 << 20)
+    )
 
     # Seeing what happens
     log_level: str = _operations(

@@ -1,0 +1,166 @@
+"""Reads the records about a workload from the bus, within limits of number, bytes and time."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from heapq import heappop, heappush
+from typing import Generic, Protocol
+
+import msgspec
+
+from flotilla_common.api.resources import Resource
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import BusError, Message, OnMessage
+from flotilla_common.clock import Clock
+from flotilla_insight.history.gather import act_subjects, concerns
+from flotilla_insight.published import Act, Record, Why, decoded
+
+STREAMS = (subjects.ACT_STREAM, subjects.DECISIONS_STREAM)
+"""The streams that are read: `resources.permissions` of the model takes them."""
+
+SHARED_SECONDS = 3.0
+"""Time for which all viewers of a workload get the same records."""
+
+MOST_SHARED = 64
+"""Workloads whose records are kept for that time."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of one read: records and bytes that are kept of each stream, and seconds for all."""
+
+    records: int = 10_000
+    bytes: int = 16 * 1024 * 1024
+    seconds: float = 5.0
+
+
+class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+    """The records about a workload, in the order of the streams, and what is not among them."""
+
+    acts: tuple[Act, ...] = ()
+    decisions: tuple[Why, ...] = ()
+    begins: datetime | None = None
+    """The time since which the streams hold everything."""
+    cut: int = 0
+    """Older records that were left out."""
+    unreadable: int = 0
+    error: str = ""
+    """Why the newest records may be missing."""
+
+
+class Scanner(Protocol):
+    """The part of the bus that reads a stream from its beginning."""
+
+    async def scan(self, stream: str, subject_filter: str, on_message: OnMessage, on_reset: Callable[[], None]) -> None:
+        """Pass on all messages under the filter, and return. Raises BusError."""
+        ...
+
+    async def get_oldest(self, stream: str) -> Message | None:
+        """Return the message with the lowest sequence. Raises BusError."""
+        ...
+
+
+class _Kept(Generic[Record]):
+    """The newest records of several reads, each once, even if a read begins again."""
+
+    def __init__(self, kind: type[Record], keep: Callable[[Record], bool], word: bytes, limits: Limits) -> None:
+        self._kind = kind
+        self._keep = keep
+        self._word = word
+        self._limits = limits
+        self._heap: list[tuple[int, int, Record]] = []  # sequence, size, record; the oldest first
+        self._seen: set[int] = set()
+        self._bytes = 0
+        self._oldest = 0  # sequence up to which records were left out
+        self.cut = 0
+        self.unreadable = 0
+
+    def take(self, message: Message) -> None:
+        """Keep a record that concerns the workload."""
+        sequence = message.sequence
+        if self._word not in message.data or sequence in self._seen or sequence <= self._oldest:
+            return
+        self._seen.add(sequence)
+        try:
+            record = decoded(message.data, self._kind)
+        except RecursionError:
+            record = None
+        if record is None:
+            self.unreadable += 1
+        elif self._keep(record):
+            heappush(self._heap, (sequence, len(message.data), record))
+            self._bytes += len(message.data)
+            self._shorten()
+
+    def _shorten(self) -> None:
+        while len(self._heap) > self._limits.records or self._bytes > self._limits.bytes:
+            self._oldest, size, _ = heappop(self._heap)
+            self._bytes -= size
+            self.cut += 1
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """Return them in the order of the stream."""
+        return tuple(record for _, _, record in sorted(self._heap, key=lambda one: one[0]))
+
+
+def _nothing() -> None:
+    """Ignore that a read begins again: each message has its sequence."""
+
+
+async def read(bus: Scanner, resource: Resource, namespace: str, name: str, limits: Limits | None = None) -> Recorded:
+    """Return the newest records about a workload of a kind of ours; `error` says if the bus failed meanwhile."""
+    limits = limits or Limits()
+    word = name.encode()
+    acts = _Kept(Act, lambda act: concerns(act, resource, namespace, name), word, limits)
+    whys = _Kept(Why, lambda _: True, word, limits)
+    begins, error = None, ""
+    try:
+        async with asyncio.timeout(limits.seconds):
+            begins = await _begins(bus)
+            decided = subjects.decisions(resource, namespace, name)
+            await bus.scan(subjects.DECISIONS_STREAM.name, decided, whys.take, _nothing)
+            for subject in act_subjects(resource, namespace, name):
+                await bus.scan(subjects.ACT_STREAM.name, subject, acts.take, _nothing)
+    except TimeoutError:
+        error = f"the records were not read to their end within {limits.seconds:g} s"
+    except BusError as failure:
+        error = f"the records could not be read: {failure}"
+    return Recorded(
+        acts=acts.records,
+        decisions=whys.records,
+        begins=begins,
+        cut=acts.cut + whys.cut,
+        unreadable=acts.unreadable + whys.unreadable,
+        error=error,
+    )
+
+
+async def _begins(bus: Scanner) -> datetime | None:
+    oldest = [await bus.get_oldest(stream.name) for stream in STREAMS]
+    return max((datetime.fromtimestamp(one.stored_at, UTC) for one in oldest if one is not None), default=None)
+
+
+class RecordReader:
+    """Reads records once for all viewers of a workload."""
+
+    def __init__(self, bus: Scanner, clock: Clock, limits: Limits | None = None) -> None:
+        self._bus = bus
+        self._clock = clock
+        self._limits = limits
+        self._shared: dict[tuple[Resource, str, str], tuple[float, asyncio.Task[Recorded]]] = {}
+
+    async def read(self, resource: Resource, namespace: str, name: str) -> Recorded:
+        """Return the records about a workload. A viewer who leaves does not end the read of the others."""
+        key, now = (resource, namespace, name), self._clock.monotonic()
+        begun = self._shared.get(key)
+        if begun is None or now - begun[0] > SHARED_SECONDS:
+            self._forget(now)
+            task = asyncio.create_task(read(self._bus, resource, namespace, name, self._limits))
+            self._shared[key] = begun = now, task
+        return await asyncio.shield(begun[1])
+
+    def _forget(self, now: float) -> None:
+        """Forget old reads, and the oldest of too many."""
+        for key, (at, task) in list(self._shared.items()):
+            if task.done() and (now - at > SHARED_SECONDS or len(self._shared) >= MOST_SHARED):
+                del self._shared[key]
