@@ -20,9 +20,7 @@ from pathlib import Path
 
 from flotilla_cli.bus_server import BusUsers, credentials_of
 from flotilla_cli.certificates import Authority
-from flotilla_cli.install import rbac
 from flotilla_cli.local import write_private
-from flotilla_cli.services import installed
 from flotilla_common.bus.permissions import READER
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_dev.cluster import access, components, kwok
@@ -30,6 +28,8 @@ from flotilla_dev.cluster.access import admin, not_ready
 from flotilla_dev.cluster.components import Places
 from flotilla_dev.cluster.nats import configuration
 from flotilla_dev.image.base import USER
+from flotilla_insight.installation import rbac
+from flotilla_insight.services import installed
 
 APISERVER, BUS, PEOPLE = "kube-apiserver", "nats", "people"
 """Folders; the first two are also host names. `people` is for everything that the admin does."""

@@ -6,6 +6,7 @@ Each service is one process. Each agent runs inside its node, with its own crede
 import sys
 from pathlib import Path
 
+from flotilla_cli import console_key
 from flotilla_cli.bus_server import BusUsers, credentials_of
 from flotilla_cli.local import HOST, ClusterError, LocalCluster, Process, write_private
 from flotilla_cli.output import Say
@@ -14,13 +15,31 @@ from flotilla_common.settings import SettingsError, load, split_flags
 from flotilla_dev.cluster.ports import not_ready
 from flotilla_dev.cluster.processes import Processes, cleaned, end_of
 from flotilla_dev.cluster.realnodes.nodes import RealNodes, node_name, part_name
+from flotilla_insight.services import usual
 
 READY_WITHIN = 90.0  # seconds; it takes 3 on an idle machine
 POLL = 0.2
 
+CONSOLE = "console"
+"""The service that `flotilla up` runs although it runs only on demand elsewhere."""
+
 AGENT = "agent"
 AGENT_PORT = 10221
 AGENT_READY_WITHIN = 60.0  # seconds; it takes two
+
+
+def names() -> list[str]:
+    """Return the names of the services of a local cluster."""
+    return [*usual(), CONSOLE]
+
+
+def console_url(cluster: LocalCluster, state_dir: Path) -> str:
+    """Return the URL of the console, with a key for one session."""
+    return console_key.url_of(cluster.console_port, console_key.offer(_key_file(state_dir)))
+
+
+def _key_file(state_dir: Path) -> Path:
+    return state_dir / "console.key"
 
 
 def ensure(name: str, cluster: LocalCluster, processes: Processes, state_dir: Path) -> Process:
@@ -56,6 +75,7 @@ def _flags(name: str, cluster: LocalCluster, state_dir: Path) -> list[str]:
         f"--webhook-cert-dir={state_dir / 'webhook-certificates'}",
         f"--health-port={port}",
         f"--metrics-port={port}",
+        *(console_key.flags(cluster.console_port, _key_file(state_dir)) if name == CONSOLE else ()),
     ]
 
 

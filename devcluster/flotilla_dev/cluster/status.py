@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from flotilla_cli.local import HOST, Health, LocalCluster, is_alive, read_cluster
+from flotilla_cli.local import HOST, LocalCluster, is_alive, read_cluster
 from flotilla_common.clock import Clock
 from flotilla_dev.cluster import ports
 from flotilla_dev.cluster.access import not_ready
@@ -14,6 +14,7 @@ from flotilla_dev.cluster.realnodes.network import SWITCH
 from flotilla_dev.cluster.realnodes.nodes import PARTS, PREFIX, node_name, node_problem, part_name
 from flotilla_dev.cluster.realnodes.registry import NAME as REGISTRY
 from flotilla_dev.cluster.services import AGENT, AGENT_PORT
+from flotilla_insight.doctor.facts import Health
 
 ON_NODES = (*PARTS, AGENT)
 

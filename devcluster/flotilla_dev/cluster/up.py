@@ -14,7 +14,6 @@ import msgspec
 
 from flotilla_cli.local import HOST, ClusterError, LocalCluster, Ports, Process, read_cluster
 from flotilla_cli.output import Progress
-from flotilla_cli.services import usual
 from flotilla_common.clock import Clock
 from flotilla_dev.cluster import services, state
 from flotilla_dev.cluster.control_plane import ORDER, ControlPlane, PlaneOptions
@@ -207,8 +206,8 @@ async def _plan(
 def _fresh(
     state_dir: Path, options: UpOptions, program: Callable[[str], Path], address: str, *, demo_done: bool
 ) -> LocalCluster:
-    names = usual()
-    free = free_ports(6 + len(names))
+    names = services.names()
+    free = free_ports(7 + len(names))
     nats_port = options.nats_port or free[0]
     return LocalCluster(
         kubeconfig=str(state_dir / "kubeconfig"),
@@ -217,7 +216,8 @@ def _fresh(
         nats_port=nats_port,
         nats_monitor=free[4],
         webhook_port=options.webhook_port or free[5],
-        services=dict(zip(names, free[6:], strict=True)),
+        console_port=free[6],
+        services=dict(zip(names, free[7:], strict=True)),
         programs={name: str(program(name)) for name in (CONTROL_PLANE | CHART if options.bare else CONTROL_PLANE)},
         nodes=options.nodes or 0,
         real_nodes=options.real_nodes,
@@ -234,10 +234,11 @@ def _can_continue(old: LocalCluster, processes: Processes) -> bool:
         "kube-apiserver": [old.ports.apiserver],
         NATS: [old.nats_port, old.nats_monitor],
         "webhook": [old.webhook_port],
+        services.CONSOLE: [old.console_port],
     }
     for name, port in old.services.items():
         ports.setdefault(name, []).append(port)
-    return list(old.services) == usual() and all(
+    return list(old.services) == services.names() and all(
         processes.alive(name) or all(map(is_free, wanted)) for name, wanted in ports.items()
     )
 

@@ -9,10 +9,10 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from flotilla_cli.local import Health
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.status import check
 from flotilla_dev.commands.options import LOG_WIDTH, completed, state_folder, state_option
+from flotilla_insight.doctor.facts import Health
 
 
 @click.command()

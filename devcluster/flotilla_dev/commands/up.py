@@ -17,6 +17,7 @@ from flotilla_dev.cluster import state as folders
 from flotilla_dev.cluster import up as work
 from flotilla_dev.cluster.access import admin
 from flotilla_dev.cluster.processes import Processes
+from flotilla_dev.cluster.services import console_url
 from flotilla_dev.commands.options import LOG_WIDTH, completed, state_folder, state_option
 
 
@@ -114,8 +115,10 @@ def _what_next(started: LocalCluster, folder: Path) -> None:
     homes = {"flotilla": Path(sys.executable).parent, **{name: Path(started.programs[name]).parent for name in used}}
     missing = [str(home) for name, home in homes.items() if not shutil.which(name)]
     path = f"  export PATH={':'.join(missing)}:$PATH\n" if missing else ""
+    page = "" if started.bare else f"The console, for one session in a browser:\n\n  {console_url(started, folder)}\n\n"
     click.echo(
         f"\nThe cluster is running. Use it with:\n\n  export KUBECONFIG={started.kubeconfig}\n{path}\n"
+        f"{page}"
         "Try next:\n\n"
         f"{demo.TRY_CHART.format(option=option) if started.bare else demo.TRY_NEXT}"
         f"  flotilla status{option}\n"

@@ -4,6 +4,7 @@
 {{- include "flotilla.checkServices" . }}
 {{- include "flotilla.checkSettings" (dict "root" . "where" "settings" "given" .Values.settings) }}
 {{- include "flotilla.checkGates" . }}
+{{- include "flotilla.checkConsole" . }}
 {{- with .Values.webhookConfiguration.clientAuthority }}
 {{- if and .configMap .secret }}
 {{- fail "webhookConfiguration.clientAuthority: the authority is in a ConfigMap or in a Secret; give one of configMap and secret" }}
@@ -24,10 +25,10 @@
 {{- if and (not $facts.shards) (hasKey (default dict $own) "shards") }}
 {{- fail (printf "services.%s.shards: this service has no shards, its replicas share the work anyway" $name) }}
 {{- end }}
-{{- if and $facts.onDemand (gt (int (default dict $own).replicas) 1) }}
+{{- if and (eq $name "statemetrics") (gt (int (default dict $own).replicas) 1) }}
 {{- fail (printf "services.%s.replicas: each replica serves all metrics, so sums over them would be too high; give 1" $name) }}
 {{- end }}
-{{- if and $facts.onDemand (default dict $own).enabled (eq $.Values.profile "compact") (gt (int $.Values.compact.replicas) 1) }}
+{{- if and (eq $name "statemetrics") (default dict $own).enabled (eq $.Values.profile "compact") (gt (int $.Values.compact.replicas) 1) }}
 {{- fail (printf "services.%s.enabled: each replica serves all metrics, so sums over them would be too high; with it compact.replicas has to be 1" $name) }}
 {{- end }}
 {{- include "flotilla.checkSettings" (dict "root" $ "where" (printf "services.%s.settings" $name) "given" (default dict $own).settings) }}
@@ -66,6 +67,32 @@ metrics-port: manager.metrics.port
 state-metrics-port: manager.stateMetrics.port
 health-port: manager.healthProbe.port
 webhook-port: manager.webhook.port
+console-port: console.port
+console-url: console.url
+console-sign-in: console.signIn
+console-tls-cert: console.tls.secret
+console-tls-key: console.tls.secret
+console-proxy-user-header: console.proxy.userHeader
+console-proxy-group-header: console.proxy.groupHeader
+console-proxy-group-separator: console.proxy.groupSeparator
+console-proxy-extra-prefix: console.proxy.extraPrefix
+console-proxy-secret-header: console.proxy.secretHeader
+console-proxy-secret-file: console.proxy.secret
+console-client-ca: console.proxy.clientAuthority.configMap
+console-client-names: console.proxy.clientAuthority.names
+console-oidc-issuer: console.oidc.issuer
+console-oidc-client-id: console.oidc.clientId
+console-oidc-client-secret-file: console.oidc.clientSecret
+console-oidc-ca: console.oidc.authority.configMap
+console-oidc-scopes: console.oidc.scopes
+console-oidc-user-claim: console.oidc.userClaim
+console-oidc-groups-claim: console.oidc.groupsClaim
+console-oidc-user-prefix: console.oidc.userPrefix
+console-oidc-groups-prefix: console.oidc.groupsPrefix
+console-cookie-key-file: console.sessions.secret
+console-session-duration: console.sessions.duration
+console-fixed-user: console.fixed.user
+console-fixed-groups: console.fixed.groups
 webhook-client-ca: webhookConfiguration.clientAuthority.configMap
 webhook-client-names: webhookConfiguration.clientAuthority.names
 log-level: manager.log.level

@@ -3,21 +3,23 @@
 {{- $running := list }}
 {{- range $name, $facts := (include "flotilla.declared" . | fromYaml).services }}
 {{- $own := default dict (index $.Values.services $name) }}
-{{- if ternary $own.enabled (not $facts.onDemand) (hasKey $own "enabled") }}{{ $running = append $running $name }}{{ end }}
+{{- $usual := ternary $.Values.console.enabled (not $facts.onDemand) (eq $name "console") }}
+{{- if ternary $own.enabled $usual (hasKey $own "enabled") }}{{ $running = append $running $name }}{{ end }}
 {{- end }}
 {{- toYaml $running }}
 {{- end }}
 
 {{- /*
 The account under which a service works that has the account that is given: the same, in the compact profile that of
-all services; nothing for one that does not run. Takes root, account.
+all services that share a process; nothing for one that does not run. Takes root, account.
 */ -}}
 {{- define "flotilla.accountOf" -}}
 {{- $service := trimPrefix "flotilla-" .account }}
 {{- if eq $service "nodeagent" }}
 {{- if include "flotilla.agents" .root }}{{ .account }}{{ end }}
 {{- else if has $service (include "flotilla.services" .root | fromYamlArray) }}
-{{- ternary "flotilla-compact" .account (eq .root.Values.profile "compact") }}
+{{- $apart := (index (include "flotilla.declared" .root | fromYaml).services $service).apart }}
+{{- ternary "flotilla-compact" .account (and (eq .root.Values.profile "compact") (not $apart)) }}
 {{- end }}
 {{- end }}
 
@@ -43,9 +45,9 @@ services that do not run have nobody who is bound to them, and are left out. Tak
 {{- end }}
 {{- $_ := set $object "subjects" (uniq $subjects) }}
 {{- $wanted = not (empty $subjects) }}
-{{- else if eq $object.kind "ClusterRole" }}
+{{- else if has $object.kind (list "ClusterRole" "Role") }}
 {{- $declared := (include "flotilla.declared" $ | fromYaml).services }}
-{{- $service := trimPrefix "flotilla-" $metadata.name }}
+{{- $service := $metadata.name | trimPrefix "flotilla-" | trimSuffix "-role" }}
 {{- $wanted = or (not (hasKey $declared $service)) (has $service (include "flotilla.services" $ | fromYamlArray)) }}
 {{- else if eq $object.kind "Service" }}
 {{- $_ := set (first $object.spec.ports) "targetPort" (int $.Values.manager.webhook.port) }}

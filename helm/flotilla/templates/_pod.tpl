@@ -85,6 +85,9 @@ spec:
         - --webhook-client-names={{ join "," . }}
         {{- end }}
         {{- end }}
+        {{- if has "console" .services }}
+        {{- include "flotilla.consoleFlags" $ | nindent 8 }}
+        {{- end }}
         {{- if $own.shards }}
         - --{{ .facts.shards }}={{ $own.shards }}
         {{- end }}
@@ -107,6 +110,9 @@ spec:
         {{- if has "statemetrics" .services }}
         - {name: state-metrics, containerPort: {{ $manager.stateMetrics.port }}}
         {{- end }}
+        {{- if has "console" .services }}
+        - {name: console, containerPort: {{ $.Values.console.port }}}
+        {{- end }}
         {{- if .facts.called }}
         - {name: https, containerPort: {{ $manager.webhook.port }}}
         {{- end }}
@@ -128,6 +134,9 @@ spec:
         - {name: settings, mountPath: /etc/flotilla, readOnly: true}
         - {name: bus, mountPath: /var/run/flotilla/bus, readOnly: true}
         - {name: tmp, mountPath: /tmp}
+        {{- if has "console" .services }}
+        - {name: console, mountPath: /var/run/flotilla/console, readOnly: true}
+        {{- end }}
         {{- if $believes }}
         - {name: callers, mountPath: /var/run/flotilla/callers, readOnly: true}
         {{- end }}
@@ -143,6 +152,12 @@ spec:
           {{- end }}
     - name: tmp
       emptyDir: {medium: Memory, sizeLimit: 16Mi}
+    {{- if has "console" .services }}
+    - name: console
+      projected:
+        defaultMode: 0440
+        sources: {{ include "flotilla.consoleFiles" $ | default "[]" | nindent 10 }}
+    {{- end }}
     {{- if $believes }}
     - name: callers
       {{- $items := list (dict "key" $callers.key "path" "ca.crt") }}

@@ -13,6 +13,18 @@ NEEDS = {
     "autoscaling.webhook.": "autoscaling.webhook.enabled=true",
     "certManager.issuerRef": "certManager.enabled=true",
     "compact.": "profile=compact",
+    "console.": "console.enabled=true",
+    "console.signIn": "console.proxy.secret=x",
+    "console.proxy.": "console.signIn={proxy},console.proxy.secret=x,console.tls.secret=x",
+    "console.proxy.clientAuthority.": "console.proxy.clientAuthority.configMap=x",
+    "console.proxy.clientAuthority": "console.proxy.clientAuthority.names={x}",
+    "console.oidc.": "console.signIn={oidc},console.oidc.issuer=https://i,console.oidc.clientId=x,console.url=https://c",
+    "console.oidc.key": "console.oidc.clientSecret=x",
+    "console.oidc.authority.": "console.oidc.authority.configMap=x",
+    "console.fixed.": "console.signIn={fixed},console.fixed.user=x",
+    "console.sessions.key": "console.sessions.secret=x",
+    "console.ingress.": "console.ingress.enabled=true",
+    "console.httpRoute.": "console.httpRoute.enabled=true",
     "daemon.credentialProvider.": "daemon.credentialProvider.enable=true",
     "externalCerts.": r"featureGates=EnableExternalCerts=true",
     "webhookConfiguration.clientAuthority.key": "webhookConfiguration.clientAuthority.configMap=x",
@@ -24,6 +36,16 @@ OTHER = {
     "featureGates": "PodWebhook=false",
     "installation.namespace": "elsewhere",
     "certManager.issuerRef": {"name": "corp"},
+    "console.url": "https://console.example.com",
+    "console.signIn": ["proxy", "token"],
+    "console.proxy.clientAuthority.names": ["proxy"],
+    "console.oidc.issuer": "https://other",
+    "console.oidc.scopes": ["openid"],
+    "console.fixed.groups": ["viewers"],
+    "console.sessions.duration": "1h",
+    "console.httpRoute.hostnames": ["console.example.com"],
+    "console.impersonation.users": ["alice"],
+    "console.impersonation.groups": ["dev"],
     "daemon.log.level": "debug",
     "manager.log.level": "debug",
     "manager.image.tag": "v9",
@@ -71,11 +93,16 @@ LEAVES = leaves(SCHEMA)
 
 @pytest.mark.parametrize("name", LEAVES)
 def test_a_value_has_an_effect(chart: Helm, name: str) -> None:
-    needs = [needed for begin, needed in NEEDS.items() if name.startswith(begin) and f"{name}=" not in needed]
+    needs = [needed for begin, needed in NEEDS.items() if name.startswith(begin) and f"{name}=true" not in needed]
     definitions = () if name.startswith("crds.") else ("crds.managed=false",)  # they are half of the time
-    base = tuple(part for needed in (*definitions, *needs) for part in ("--set", needed))
+    base = [*definitions, *(part for needed in needs for part in needed.split(","))]
+    others = [part for part in base if not part.startswith(f"{name}=")]  # --set would win over --set-json
     given = ("--set-json", f"{name}={json.dumps(another(name, LEAVES[name]))}")
-    assert made(chart, *base) != made(chart, *base, *given)
+    assert made(chart, *_set(base)) != made(chart, *_set(others), *given)
+
+
+def _set(values: list[str]) -> tuple[str, ...]:
+    return tuple(part for value in values for part in ("--set", value))
 
 
 @cache

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_cli.install import rbac
-from flotilla_cli.views import all_views
-from tests.support.chart import ABSENT, at, rendered
+from flotilla_common.settings import load, split_flags
+from flotilla_insight.installation import rbac
+from flotilla_insight.views import all_views
+from tests.support.chart import ABSENT, Rendered, at, rendered
 from tests.support.helm import CHART, Helm
 
 SERVICES = {
@@ -25,6 +26,7 @@ VALUE_SETS = {
         "monitoring.enabled=true,monitoring.dashboards=true,certManager.enabled=true,autoscaling.webhook.enabled=true",
         "daemon.credentialProvider.enable=true,daemon.kubeletLogins=true,manager.hostNetwork=true",
         "networkPolicy.apiserver={10.0.0.1/32},networkPolicy.nodes={10.0.0.0/16},installation.namespace=elsewhere",
+        "console.enabled=true,console.ingress.enabled=true,console.ingress.host=c.example.com,console.impersonation.groups={a}",
     ),
     "as little as can be": (
         "crds.managed=false,daemon.enabled=false,podDisruptionBudget.enabled=false,networkPolicy.enabled=false",
@@ -152,7 +154,7 @@ def test_the_schema_refuses_slips_with_their_names(chart: Helm) -> None:
         ("manager.replicas=-1", "at '/manager/replicas': minimum: got -1, want 0"),
         (
             "services.clonesets.replicas=2",
-            "services.clonesets: there is no such service; there are cloneset, daemonset, jobs, policy, sidecar",
+            "services.clonesets: there is no such service; there are cloneset, console, daemonset, jobs, policy,",
         ),
         ("services.webhook.shards=2", "services.webhook.shards: this service has no shards"),
         ("settings.watcher-shards=2", "settings.watcher-shards: the chart sets it; give services.watcher.shards"),
@@ -432,6 +434,98 @@ def test_metrics_of_objects_are_for_who_asks(chart: Helm, profile: str) -> None:
 def test_metrics_of_objects_are_served_once(chart: Helm, values: str) -> None:
     with pytest.raises(AssertionError, match="each replica serves all metrics"):
         rendered(chart, values)
+
+
+CONSOLE = "flotilla-console"
+
+
+@pytest.mark.parametrize("profile", ["split", "compact"])
+def test_the_console_is_apart_and_for_who_asks(chart: Helm, profile: str) -> None:
+    off, on = (rendered(chart, NO_CRDS, f"profile={profile}", f"console.enabled={one}") for one in ("false", "true"))
+    for kind in ("Deployment", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Service"):
+        assert not [name for name in off.names(kind) if "console" in name]
+    assert at(on.one("Deployment", CONSOLE), "spec.replicas") == 1
+    (subject,) = on.one("ClusterRoleBinding", CONSOLE)["subjects"]
+    assert subject["name"] == at(on.one("Deployment", CONSOLE), "spec.template.spec.serviceAccountName") == CONSOLE
+    (pod,) = [pod for pod in on.pods() if pod["metadata"]["name"] == CONSOLE]
+    assert on.one("Service", CONSOLE)["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    assert {"name": "console", "containerPort": 8090} in pod["spec"]["containers"][0]["ports"]
+    assert not [
+        argument
+        for pod in on.pods()
+        for argument in pod["spec"]["containers"][0].get("args", [])
+        if argument == "console"
+    ]
+    assert not [kind for kind in ("Ingress", "HTTPRoute") if on.names(kind)]
+    assert "flotilla-console-impersonation" not in on.names("ClusterRole")
+
+
+def test_secrets_of_the_console_are_files(chart: Helm) -> None:
+    given = "console.enabled=true,console.signIn={proxy,oidc},console.url=https://c,console.tls.secret=tls"
+    proxy = "console.proxy.secret=proxy,console.proxy.key=shared,console.sessions.secret=cookies"
+    oidc = "console.oidc.issuer=https://id,console.oidc.clientId=flotilla,console.oidc.clientSecret=idp"
+    made = rendered(chart, NO_CRDS, given, proxy, oidc, "console.oidc.userPrefix=oidc:")
+    args = made.args("Deployment", CONSOLE)
+    folder = "/var/run/flotilla/console"
+    assert {
+        "--console-sign-in=proxy,oidc",
+        "--console-oidc-user-prefix=oidc:",
+        f"--console-proxy-secret-file={folder}/proxy-secret",
+        f"--console-oidc-client-secret-file={folder}/oidc-client-secret",
+        f"--console-cookie-key-file={folder}/cookie-key",
+        f"--console-tls-key={folder}/tls.key",
+    } <= set(args)
+    load(split_flags([argument for argument in args if not argument.startswith("--config")])[0], {})
+    volumes = at(made.one("Deployment", CONSOLE), "spec.template.spec.volumes")
+    (files,) = [volume["projected"]["sources"] for volume in volumes if volume["name"] == "console"]
+    assert {(one["secret"]["name"], item["key"], item["path"]) for one in files for item in one["secret"]["items"]} == {
+        ("tls", "tls.crt", "tls.crt"),
+        ("tls", "tls.key", "tls.key"),
+        ("proxy", "shared", "proxy-secret"),
+        ("cookies", "cookie-key", "cookie-key"),
+        ("idp", "client-secret", "oidc-client-secret"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("version", "group", "verb"),
+    [("1.36.0", "authentication.k8s.io", "impersonate:user-info"), ("1.35.4", "", "impersonate")],
+)
+def test_the_console_acts_as_the_users_that_are_named(chart: Helm, version: str, group: str, verb: str) -> None:
+    named = "console.impersonation.users={alice,bob},console.impersonation.groups={dev}"
+    made = chart.template("--kube-version", version, "--set", f"console.enabled=true,{NO_CRDS},{named}")
+    role = Rendered(made).one("ClusterRole", "flotilla-console-impersonation")
+    users, groups, *requests = role["rules"]
+    assert users == {"apiGroups": [group], "resources": ["users"], "verbs": [verb], "resourceNames": ["alice", "bob"]}
+    assert groups == {"apiGroups": [group], "resources": ["groups"], "verbs": [verb], "resourceNames": ["dev"]}
+    verbs = {verb for rule in requests for verb in rule["verbs"]}
+    assert all(verb.startswith("impersonate-on:user-info:") for verb in verbs)
+    assert bool(verbs) == (version == "1.36.0")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ("console.signIn={proxy}", "anybody could send the proxy's headers"),
+        ("console.signIn={oidc}", "give issuer, clientId, and console.url"),
+        ("console.signIn={fixed}", "the sign-in `fixed` needs it"),
+        ("console.proxy.clientAuthority.configMap=x", "clients show certificates over TLS only"),
+        ("services.console.replicas=2", "give console.sessions.secret"),
+        ("services.console.enabled=true", "give console.enabled"),
+        ("services.console.settings.console-port=1", "give console.port"),
+    ],
+)
+def test_a_console_that_could_not_work_is_refused(chart: Helm, values: str, said: str) -> None:
+    with pytest.raises(AssertionError, match=said):
+        rendered(chart, NO_CRDS, "console.enabled=true", values)
+
+
+def test_everybody_is_impersonated_only_where_the_apiserver_constrains_it(chart: Helm) -> None:
+    given = ("--set", f"{NO_CRDS},console.enabled=true,console.impersonation.users={{*}}")
+    made = Rendered(chart.template("--kube-version", "1.36.0", *given))
+    assert "resourceNames" not in made.one("ClusterRole", "flotilla-console-impersonation")["rules"][0]
+    with pytest.raises(AssertionError, match="name the users"):
+        chart.template("--kube-version", "1.35.4", *given)
 
 
 def test_dashboards_are_found_by_their_label(chart: Helm) -> None:

@@ -9,12 +9,12 @@ from click.testing import CliRunner
 from flotilla_cli.bus_server import BusUsers
 from flotilla_cli.local import ClusterError
 from flotilla_cli.main import main
-from flotilla_cli.services import bus_permissions
 from flotilla_common.bus.credentials import read_credentials
 from flotilla_common.bus.tokens import KeyPair
 from flotilla_common.clock import SystemClock
 from flotilla_common.settings import Settings
 from flotilla_dev.embedded_bus import embedded_bus, listen_address
+from flotilla_insight.services import bus_permissions
 
 
 def run(*arguments: str) -> tuple[int, str]:

@@ -277,12 +277,10 @@ def test_only_root_can_have_real_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_missing_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(debian, "LOCK", tmp_path / "lock")
-    monkeypatch.setattr(
-        debian, "NEEDS", {"runc": lambda: None, "nftables": lambda: None, "util-linux": lambda: Path("/")}
-    )
+    needs: debian.Needs = {"runc": lambda: None, "nftables": lambda: None, "util-linux": lambda: Path("/")}
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(ClusterError, match="runc, nftables"):
-        debian.install(print)
+    with pytest.raises(ClusterError, match=r"^Our tests need .* runc, nftables"):
+        debian.install(print, needs, "Our tests")
 
 
 def test_of_two_at_a_time_one_installs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,7 +292,7 @@ def test_of_two_at_a_time_one_installs(tmp_path: Path, monkeypatch: pytest.Monke
         installed.append(arguments)
 
     monkeypatch.setattr(debian, "LOCK", tmp_path / "lock")
-    monkeypatch.setattr(debian, "missing", lambda: [] if len(installed) >= 2 else ["runc"])
+    monkeypatch.setattr(debian, "missing", lambda _: [] if len(installed) >= 2 else ["runc"])
     monkeypatch.setattr(debian, "_apt", apt)
     monkeypatch.setattr(shutil, "which", lambda *_, **__: "/usr/bin/apt-get")
     with ThreadPoolExecutor(2) as pool:

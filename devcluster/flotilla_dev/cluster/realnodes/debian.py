@@ -1,9 +1,9 @@
-"""Programs that real nodes use of the machine, not of our cache: runc, CNI plugins, nft, a static busybox."""
+"""Installs Debian's packages: for real nodes, which use runc, CNI plugins, nft, a static busybox of the machine."""
 
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from flotilla_cli.local import ClusterError
@@ -41,7 +41,10 @@ def _needs_libraries(path: Path) -> bool:
     return reply.returncode == 0 and "=>" in reply.stdout
 
 
-NEEDS: dict[str, Callable[[], Path | None]] = {  # Debian package: what we want of it
+Needs = Mapping[str, Callable[[], Path | None]]
+"""Finders of what is needed, by the Debian package that has it."""
+
+NEEDS: Needs = {
     "runc": lambda: program("runc"),
     "containernetworking-plugins": plugin_dir,
     "nftables": lambda: program("nft"),
@@ -51,9 +54,9 @@ NEEDS: dict[str, Callable[[], Path | None]] = {  # Debian package: what we want 
 }
 
 
-def missing() -> list[str]:
+def missing(needs: Needs) -> list[str]:
     """Return the packages that have to be installed."""
-    return [package for package, find in NEEDS.items() if find() is None]
+    return [package for package, find in needs.items() if find() is None]
 
 
 def require_root() -> None:
@@ -65,29 +68,32 @@ def require_root() -> None:
         )
 
 
-def install(say: Callable[[str], None]) -> None:
+def install(say: Callable[[str], None], needs: Needs = NEEDS, purpose: str = "Real nodes") -> None:
     """Install missing packages. Raises ClusterError, with their names, if that fails."""
-    if not missing():
+    if not missing(needs):
         return
     with locked(LOCK):
-        if packages := missing():
-            _install(packages, say)
+        if packages := missing(needs):
+            _install(packages, purpose, say)
+            if still := missing(needs):
+                raise ClusterError(f"After {_command(packages)} these are still missing: {', '.join(still)}.")
 
 
-def _install(packages: Sequence[str], say: Callable[[str], None]) -> None:
-    command = f"apt-get install {' '.join(packages)}"
+def _install(packages: Sequence[str], purpose: str, say: Callable[[str], None]) -> None:
     if not shutil.which("apt-get"):
         raise ClusterError(
-            f"Real nodes need what Debian has in the packages {', '.join(packages)}. Install it with this system's own "
-            f"package manager (the CNI plugins go to {PLUGIN_DIRS[0]} or {PLUGIN_DIRS[1]})."
+            f"{purpose} need what Debian has in the packages {', '.join(packages)}. Install it with this system's own "
+            f"package manager (CNI plugins go to {PLUGIN_DIRS[0]} or {PLUGIN_DIRS[1]})."
         )
-    say(command)
-    _apt(["update", "-qq"], command)
-    _apt(["install", "-qq", "-y", "--no-install-recommends", "-o", LOCK_TIMEOUT, *packages], command)
-    if missing():
-        raise ClusterError(f"After `{command}` these are still missing: {', '.join(missing())}.")
+    say(_command(packages))
+    problem = f"{purpose} need more than is installed, and `{_command(packages)}` failed"
+    _apt(["update", "-qq"], problem)
+    _apt(["install", "-qq", "-y", "--no-install-recommends", "-o", LOCK_TIMEOUT, *packages], problem)
 
 
-def _apt(arguments: list[str], command: str) -> None:
-    problem = f"Real nodes need more than is installed, and `{command}` failed"
+def _command(packages: Sequence[str]) -> str:
+    return f"apt-get install {' '.join(packages)}"
+
+
+def _apt(arguments: list[str], problem: str) -> None:
     run(["apt-get", *arguments], problem, env={"DEBIAN_FRONTEND": "noninteractive"})

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import msgspec
 
-from flotilla_cli.install.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
 from flotilla_cli.local import ClusterError, Process, start_ticks, write_private
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json
@@ -27,6 +26,7 @@ from flotilla_dev.cluster.control_plane import ControlPlane
 from flotilla_dev.cluster.ports import listens
 from flotilla_dev.cluster.processes import Processes, until
 from flotilla_dev.cluster.realnodes.isolation import inside, inside_network, network_holder, separated
+from flotilla_insight.installation.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
 
 SWITCH = "switch"
 BRIDGE = "switch"

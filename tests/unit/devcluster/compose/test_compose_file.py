@@ -6,7 +6,6 @@ import pytest
 import yaml
 
 from flotilla_cli.local import Ports
-from flotilla_cli.services import installed
 from flotilla_common.api.images import ImageName
 from flotilla_common.control.plan import Json
 from flotilla_dev import compose
@@ -15,6 +14,7 @@ from flotilla_dev.cluster.components import Places
 from flotilla_dev.cluster.nats import ENVIRONMENT
 from flotilla_dev.cluster.programs import CONTROL_PLANE
 from flotilla_dev.image import build
+from flotilla_insight.services import installed
 from tests.support import stand_ins
 
 ROOT = Path(__file__).parents[4]
@@ -126,7 +126,7 @@ def test_containers_are_confined(name: str) -> None:
 
 def test_ports_are_published_on_this_machine_alone() -> None:
     published = [port for service in SERVICES.values() for port in service.get("ports", [])]
-    assert len(published) == 2
+    assert len(published) == 3
     assert all(port.startswith("127.0.0.1:") for port in published)
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from flotilla_cli.services import installed
 from flotilla_common.control.plan import Json
 from flotilla_dev import compose
+from flotilla_insight.services import installed
 from tests.support.fake_clock import FakeClock
 
 OUTSIDE = "https://127.0.0.1:7443"
