@@ -38,6 +38,7 @@ SPREAD = (
     "cloneset/test_seed_documents.py",
     "cloneset/test_status.py",
     "cloneset/test_updates.py",
+    "console/test_rights.py",
     "daemonset/test_admission.py",
     "daemonset/test_pods.py",
     "daemonset/test_seed_documents.py",
@@ -76,6 +77,7 @@ SPREAD = (
 )
 """Files whose tests share the plane and need nothing of each other: any worker may run any of them at any time."""
 TOGETHER = (
+    "browser/",
     "faults/test_bad_objects.py",
     "faults/test_outages.py",
     "faults/test_rollout_kills.py",
@@ -86,7 +88,7 @@ TOGETHER = (
     "kube/",
     "policies/",
 )
-"""Files that share the control plane of their folder, one after the other."""
+"""Files that share the control plane of their folder, or its browser, one after the other."""
 LONG = (
     "adopt/",
     "broadcastjob/test_nodes.py",

@@ -16,8 +16,6 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.doctor.finding import UNWELL, WELL
-from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_cli.local import HOST
 from flotilla_common.api.documents import Json
 from flotilla_common.bus import subjects
@@ -25,6 +23,8 @@ from flotilla_common.bus.heartbeat import NODE_AGENT, VERSION
 from flotilla_common.clock import SystemClock
 from flotilla_common.control.leases import micro_time
 from flotilla_dev.cluster.ports import is_free
+from flotilla_insight.doctor.finding import UNWELL, WELL
+from flotilla_insight.installation.rbac import NAMESPACE
 from tests.support import set_clock
 from tests.support.certificates import Authority
 from tests.support.cluster import control_plane, eventually

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from flotilla_cli.bus_server import credentials_of
 from flotilla_cli.certificates import own_names
-from flotilla_cli.connection import connected, nats_url_of, open_bus
+from flotilla_cli.connection import nats_url_of, open_bus
 from flotilla_cli.main import main
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError
@@ -21,6 +21,7 @@ from flotilla_common.settings import Settings
 from flotilla_dev.cluster.ports import free_ports
 from flotilla_dev.cluster.processes import Processes, marked
 from flotilla_dev.embedded_bus import embedded_bus
+from flotilla_insight.bus.connection import connected
 from tests.support.broker import BusAt
 from tests.support.cluster import eventually, programs
 

@@ -124,7 +124,7 @@ class Scene:
 
         assert self._recorders["v1beta1"].until(is_said, PATIENCE), (kind, name, said)
 
-    def judge(self) -> None:
+    def verdict_of(self) -> None:
         """Look back at the last step of each object."""
         for kind in NAMES:
             self._judged(kind)
@@ -344,7 +344,7 @@ def test_rollouts_step_by_step(scene: Scene):
     for kind in ("CloneSet", "StatefulSet", "UnitedDeployment"):
         scene.change(kind, {"spec": {"replicas": 0}})
     scene.become(HEALTHY, "CloneSet", "StatefulSet", "UnitedDeployment")
-    scene.judge()
+    scene.verdict_of()
 
 
 def test_what_breaks(scene: Scene):
@@ -366,7 +366,7 @@ def test_what_breaks(scene: Scene):
     scene.kubectl("create", "serviceaccount", "later")
     scene.become(HEALTHY, "CloneSet", meanwhile=(PROGRESSING, DEGRADED))
     scene.become(HEALTHY, "StatefulSet", meanwhile=(PROGRESSING, DEGRADED))
-    scene.judge()
+    scene.verdict_of()
 
 
 def test_kinds_without_rollouts(scene: Scene):

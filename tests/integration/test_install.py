@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from flotilla_cli.install import rbac
+from flotilla_insight.installation import rbac
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import Fleet, Member
 from tests.testkit.manifests import manifest

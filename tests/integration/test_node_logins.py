@@ -10,7 +10,6 @@ import pytest_asyncio
 from nats.aio.client import Client
 
 from flotilla_cli.bus_server import authorization, new_user
-from flotilla_cli.services import bus_permissions
 from flotilla_common.bus import callout, subjects
 from flotilla_common.bus.interface import Message
 from flotilla_common.bus.nats import NatsBus
@@ -22,6 +21,7 @@ from flotilla_common.node.serving import Sender, serve_reports
 from flotilla_dev.cluster.nats import NAME
 from flotilla_dev.cluster.ports import free_ports
 from flotilla_dev.cluster.processes import Processes
+from flotilla_insight.services import bus_permissions
 from flotilla_watcher import node_logins
 from flotilla_watcher.node_logins import NodeLogins
 from tests.support.broker import BusAt

@@ -15,9 +15,9 @@ import pytest
 import pytest_asyncio
 
 from flotilla_cli.local import bound_command, start_ticks
-from flotilla_cli.services import usual
 from flotilla_common.tracing.context import change
 from flotilla_dev.cluster.ports import free_ports
+from flotilla_insight.services import usual
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.collector import Collector, collector
 from tests.support.fleet import SERVICES, install, page

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_cli import views
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.kind import Kind
+from flotilla_insight import views
 from tests.sample.kind import KIND
 from tests.simulation import scenarios
 

@@ -12,7 +12,6 @@ from functools import cache
 import msgspec
 import pytest
 
-from flotilla_cli.install.rbac import account
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
@@ -25,6 +24,7 @@ from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import LEASE, NODE, POD, TOKEN_REVIEW, Resource
 from flotilla_common.control.watches import AccessRule
 from flotilla_common.settings import Settings
+from flotilla_insight.installation.rbac import account
 from tests.simulation.history import Call, History
 from tests.simulation.perturbation.play import undisturbed
 from tests.simulation.scenarios import every_scenario
@@ -194,7 +194,7 @@ def test_nothing_is_done_that_is_not_declared(service: str) -> None:
 
 @pytest.mark.parametrize("service", services())
 def test_no_service_writes_a_lease_of_another(service: str) -> None:
-    """A policy would refuse it (cli/flotilla_cli/install/manifests.py)."""
+    """A policy would refuse it (libs/insight/flotilla_insight/installation/manifests.py)."""
     written = [version for history in histories() for version in history.of(LEASE)]
     names = {one.name for one in written if one.writer.rpartition("-")[0] == service}
     assert names

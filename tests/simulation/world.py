@@ -24,7 +24,6 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 
-from flotilla_cli.services import ON_DEMAND
 from flotilla_common.api.crds import manifests
 from flotilla_common.api.resources import EVENT, LEASE, NAMESPACE, Resource
 from flotilla_common.bus import subjects
@@ -34,6 +33,7 @@ from flotilla_common.kube.interface import Api
 from flotilla_common.mirror.table import VersionsWentBack
 from flotilla_common.service import Service, only
 from flotilla_common.settings import Settings
+from flotilla_insight.services import ON_DEMAND
 from flotilla_watcher.app import service as watcher_service
 from tests.simulation.apiserver.client import SimulatedApi
 from tests.simulation.apiserver.server import ApiServer

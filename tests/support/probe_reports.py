@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from flotilla_cli.connection import connected
 from flotilla_common.api.kinds.nodepodprobe.types import NodePodProbeStatus, PodProbeStatus, ProbeState
 from flotilla_common.bus import subjects
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock
 from flotilla_common.node.reports import NODE_POD_PROBES, Answer, NodePodProbeReport
 from flotilla_dev.cluster.nats import NatsServer
+from flotilla_insight.bus.connection import connected
 from tests.support.broker import people
 from tests.testkit.documents import Json
 

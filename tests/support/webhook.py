@@ -15,7 +15,6 @@ import msgspec
 import pytest
 from cryptography import x509
 
-from flotilla_cli.install.manifests import manifests
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import SystemClock, SystemEntropy
@@ -26,6 +25,7 @@ from flotilla_common.kube.config import load_config, read_here
 from flotilla_common.service import Context
 from flotilla_common.settings import Settings
 from flotilla_dev.cluster.ports import free_ports
+from flotilla_insight.installation.manifests import manifests
 from flotilla_webhook import app
 from tests.support.cluster import Cluster, control_plane
 from tests.support.fake_bus import FakeBus

@@ -179,7 +179,14 @@ class FakeApi:
         return msgspec.json.encode(self.put(resource, document))
 
     async def patch(
-        self, resource: Resource, namespace: str, name: str, body: bytes, content_type: str, subresource: str = ""
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        body: bytes,
+        content_type: str,
+        subresource: str = "",
+        params: Mapping[str, str] | None = None,
     ) -> bytes:
         """Merge the patch; one with a version or uid fails on another version or object."""
         assert content_type == "application/merge-patch+json"
@@ -187,6 +194,8 @@ class FakeApi:
         demanded = {key: change.get("metadata", {}).get(key) for key in ("uid", "resourceVersion")}
         if any(value is not None and value != stored["metadata"].get(key) for key, value in demanded.items()):
             raise ApiError(409, "Conflict", "the object has been modified")
+        if params and "dryRun" in params:
+            return msgspec.json.encode(merge(copy.deepcopy(stored), change))
         self.writes.append(("patch", name))
         return msgspec.json.encode(self.put(resource, merge(stored, change)))
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import POD
 from flotilla_common.api.uidranges import UidRange
@@ -19,6 +18,7 @@ from flotilla_common.clock import SystemClock
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.table import Table
 from flotilla_dev.cluster.access import admin
+from flotilla_insight.installation.rbac import NAMESPACE
 from flotilla_watcher.pod_sharing import UNSUPPORTED
 from tests.support.audit import AuditLog, Write, on, said
 from tests.support.cluster import Cluster, control_plane, eventually

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from flotilla_cli.views.kindview import KindView, PodQuestion, Summary
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_insight.views.kindview import KindView, PodQuestion, Summary
 from tests.sample.controller import Sample
 from tests.sample.kind import SAMPLES
 

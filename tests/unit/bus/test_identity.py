@@ -8,17 +8,18 @@ import msgspec
 import nkeys
 import pytest
 
-from flotilla_cli.services import bus_permissions
 from flotilla_common.bus import callout
 from flotilla_common.bus.credentials import BusCredentials, read_credentials
 from flotilla_common.bus.permissions import (
     OPERATOR,
     READER,
     node_permissions,
+    observer_permissions,
     publisher_permissions,
     service_permissions,
 )
 from flotilla_common.bus.tokens import ACCOUNT, USER, KeyPair, claims_of, verified
+from flotilla_insight.services import bus_permissions
 
 SEED = "SUADCAN2SUE7PSMSHGWS3QRWUBNZT6H53VTBB2RUXVBU7YT5STYOLHACNI"
 PUBLIC = "UDULUCE2H6X37CLUA6HO2I2UF4VK7OAR6MOPSPNSZH3PCL64652SA7GG"
@@ -124,6 +125,16 @@ def test_the_service_that_serves_metrics_reads_its_streams_and_no_other() -> Non
     assert not found.answers
 
 
+def test_the_console_only_reads() -> None:
+    found = bus_permissions()["console"]
+    heartbeat, *others = found.publish
+    assert heartbeat == "heartbeat.v1.console.*"
+    reads = ("$JS.API.STREAM.INFO.", "$JS.API.STREAM.LIST", "$JS.API.STREAM.MSG.GET.", "$JS.API.CONSUMER.", "$JS.FC.")
+    assert [subject for subject in others if not subject.startswith(reads)] == []
+    assert set(found.subscribe) == {"_INBOX.console.>", "heartbeat.v1.*.*"}
+    assert not found.answers
+
+
 def test_the_webhook_says_that_it_lives_and_what_it_sees_and_asks_its_replicas() -> None:
     webhook = bus_permissions()["webhook"]
     records = "$JS.API.DIRECT.GET.why.why.v1.podunavailablebudgets.*.*"
@@ -142,7 +153,8 @@ def test_the_reader_hears_what_is_published_and_publishes_nothing_that_anybody_e
 
 
 def test_no_service_hears_what_another_is_told() -> None:
-    heard = [subject for name, user in bus_permissions().items() if name != OPERATOR for subject in user.subscribe]
+    people = {OPERATOR, READER, "console"}  # they only read what is for all
+    heard = [subject for name, user in bus_permissions().items() if name not in people for subject in user.subscribe]
     assert sorted(set(heard)) == sorted(heard)
 
 
@@ -216,3 +228,10 @@ def test_questions_that_no_server_asked() -> None:
     for data in (b"", b"a.b.c", question(server, names=other.public), question(server, signer=other)):
         with pytest.raises((ValueError, msgspec.DecodeError)):
             callout.read_question(data)
+
+
+def test_an_observer_reads_every_stream_and_publishes_its_heartbeat_only() -> None:
+    found = observer_permissions("x")
+    assert found.subscribe == ("_INBOX.x.>", "heartbeat.v1.*.*")
+    assert [subject for subject in found.publish if not subject.startswith("$JS.")] == ["heartbeat.v1.x.*"]
+    assert not found.answers

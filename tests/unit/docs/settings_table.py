@@ -20,6 +20,7 @@ _TITLES = {
     "node": "The node agent",
     "webhook": "The webhook",
     "behaviour": "Behaviour",
+    "console": "The console",
     "operations": "Seeing what happens",
 }
 

@@ -12,14 +12,14 @@ from rich.style import Style
 from rich.terminal_theme import SVG_EXPORT_THEME as THEME
 
 from flotilla_cli.commands.explain import render as explained
-from flotilla_cli.diagnosis.diagnose import Diagnosis, Record
-from flotilla_cli.diagnosis.summary import Verdict, VerdictKind
-from flotilla_cli.published import Why, decoded
 from flotilla_cli.tree.render import render as drawn
-from flotilla_cli.tree.view import view
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.control.plan import Reason, State
+from flotilla_insight.diagnosis.diagnose import Diagnosis, Record
+from flotilla_insight.diagnosis.summary import Verdict, VerdictKind
+from flotilla_insight.published import Why, decoded
+from flotilla_insight.tree import view
 from tests.unit.cli.test_tree import NOW, cloneset, pod, revision
 from tests.unit.docs.svg import Canvas
 

@@ -12,13 +12,8 @@ import click
 import msgspec
 from click.shell_completion import ShellComplete
 
-from flotilla_cli import views
-from flotilla_cli.install import rbac
-from flotilla_cli.install.manifests import manifests
 from flotilla_cli.main import main
 from flotilla_cli.options import find_kind
-from flotilla_cli.services import bus_permissions, controllers, installed
-from flotilla_cli.traffic import LineReader
 from flotilla_common.api import crds, kinds
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.kind import Kind
@@ -30,6 +25,11 @@ from flotilla_common.gates import Gates
 from flotilla_common.installed import published
 from flotilla_common.settings import known_flags
 from flotilla_common.settings.load import WORKERS
+from flotilla_insight import views
+from flotilla_insight.installation import rbac
+from flotilla_insight.installation.manifests import manifests
+from flotilla_insight.services import bus_permissions, controllers, installed
+from flotilla_insight.traffic import LineReader
 from flotilla_watcher.routes import routes
 from flotilla_webhook import access
 from flotilla_webhook.kinds import kind_handlers

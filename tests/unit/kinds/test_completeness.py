@@ -5,8 +5,6 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from flotilla_cli.install import rbac
-from flotilla_cli.services import bus_permissions
 from flotilla_common.api import crds
 from flotilla_common.api.admission.review import Request
 from flotilla_common.api.kinds import catalogue
@@ -16,6 +14,8 @@ from flotilla_common.api.webhooks import mutating_entries, path_of, validating_e
 from flotilla_common.gates import Gates
 from flotilla_common.installed import published
 from flotilla_common.settings import SettingsError, load
+from flotilla_insight.installation import rbac
+from flotilla_insight.services import bus_permissions
 from flotilla_webhook.kinds import kind_handlers
 from tests.sample.added import added
 from tests.sample.kind import KIND

@@ -6,17 +6,17 @@ from typing import Any, cast
 import pytest
 
 from flotilla_cli.commands.explain import explain_pod
-from flotilla_cli.diagnosis.diagnose import diagnose
 from flotilla_cli.output import plain
-from flotilla_cli.preview.report import Report
 from flotilla_cli.tree.live import LiveView, ObjectGone
-from flotilla_cli.tree.view import Card, SetView
-from flotilla_cli.views import view_of
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.api.resources import NAMESPACE, NODE, POD, Resource
 from flotilla_common.kube.interface import Api, ApiError
+from flotilla_insight.diagnosis.diagnose import diagnose
+from flotilla_insight.preview.report import Report
+from flotilla_insight.tree import Card, SetView
+from flotilla_insight.views import view_of
 from tests.sample.added import added
 from tests.sample.kind import SAMPLES
 from tests.support.fake_clock import START as NOW

@@ -44,6 +44,6 @@ def test_services_do_not_load_it(tmp_path: Path, pki: tuple[bytes, bytes], way: 
     command = [sys.executable, "-c", SCRIPT, *arguments]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     server = "https://10.0.0.1:443" if way == "pod" else "http://file"
-    controllers = ["cloneset", "daemonset", "jobs", "policy", "sidecar", "statefulset"]
-    everybody = [*controllers, "statemetrics", "topology", "watcher", "webhook"]
+    controllers = ["cloneset", "daemonset", "jobs", "policy", "sidecar", "statefulset", "topology"]
+    everybody = sorted([*controllers, "console", "statemetrics", "watcher", "webhook"])
     assert said == [f"{everybody} {server} Bearer t", "False False"]

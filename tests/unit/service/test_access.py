@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from flotilla_cli.install import rbac
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import CLAIM, NODE, POD, SECRET, Resource
 from flotilla_common.control.spec import EVENTS, LEASES, READ, ControllerSpec, Responder, access_of, read_rules
 from flotilla_common.control.watches import AccessRule, Watch
 from flotilla_common.installed import installed_components
+from flotilla_insight.installation import rbac
 from tests.unit.service.test_service_runner import PARTS, Thing
 
 PRIMARY = Watch(CLONE_SET, Thing, writes=("patch",), subresources=("status",))

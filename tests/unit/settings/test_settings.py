@@ -82,6 +82,11 @@ def test_environment_values(variable: str, field: str, text: str, value: object)
     assert getattr(load({}, {variable: text, "PATH": "/bin"}), field) == value
 
 
+def test_ways_to_sign_in_keep_their_order():
+    given = {"console-sign-in": "token, fixed", "console-fixed-user": "guest"}
+    assert load(given, {}).console_sign_in == "token,fixed"
+
+
 def test_workers_of_kinds(settings_file):
     settings = load({"crr-workers": "7"}, {"FLOTILLA_NODEIMAGE_WORKERS": "4"}, settings_file("cloneset-workers: 5\n"))
     kinds = {kind.name: settings.workers_of(kind) for kind in catalogue.KINDS}
@@ -165,6 +170,23 @@ def test_empty_file(settings_file, text: str):
         ),
         pytest.param({"namespace": "team-a"}, {}, "", "namespace: serving one namespace only", id="one namespace"),
         pytest.param({"webhook-url": "http://1.2.3.4"}, {}, "", "must begin with https://", id="plain http"),
+        pytest.param({"console-sign-in": "oidc,magic"}, {}, "", "must be different ones of proxy, oidc", id="words"),
+        pytest.param({"console-sign-in": "token,token"}, {}, "", "must be different ones of", id="a word twice"),
+        pytest.param({"console-sign-in": "proxy"}, {}, "", "needs console-proxy-secret-file", id="trust in headers"),
+        pytest.param({"console-sign-in": "oidc"}, {}, "", "needs console-oidc-issuer", id="no issuer"),
+        pytest.param({"console-oidc-issuer": "http://id"}, {}, "", "must begin with https://", id="plain issuer"),
+        pytest.param({"console-sign-in": "fixed"}, {}, "", "needs console-fixed-user", id="nobody"),
+        pytest.param(
+            {"console-sign-in": "key", "console-listen": "127.0.0.1"}, {}, "", "needs console-key-file", id="no key"
+        ),
+        pytest.param(
+            {"console-sign-in": "key", "console-key-file": "/k"}, {}, "", "needs console-listen", id="key for all"
+        ),
+        pytest.param({"console-tls-cert": "/c"}, {}, "", "console-tls-key go together", id="certificate alone"),
+        pytest.param(
+            {"console-client-ca": "/c", "console-client-names": "x"}, {}, "", "needs console-tls-cert", id="no TLS"
+        ),
+        pytest.param({"console-client-names": "x"}, {}, "", "console-client-names go together", id="no authority"),
         pytest.param({}, {}, "- a list", "flotilla.yaml: Expected `object | null`", id="no mapping"),
         pytest.param({}, {}, "a: [", "flotilla.yaml: ", id="no YAML"),
     ],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flotilla_cli.services import controller_of
+from flotilla_cli.controllers import controller_of
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.mirror.decoder import ObjectDecoder
 from flotilla_common.mirror.table import Table
