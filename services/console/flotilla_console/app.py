@@ -16,7 +16,8 @@ from flotilla_common.bus.nats import NatsBus
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import load_config
 from flotilla_common.service import Context, Service, run_alone
-from flotilla_console.access import local_key, routes
+from flotilla_console import sign_in_pages
+from flotilla_console.access import local_key
 from flotilla_console.access.acting import Acting, without_credentials
 from flotilla_console.access.identity import Identity
 from flotilla_console.access.reading import UserReader
@@ -27,9 +28,9 @@ from flotilla_console.actions.catalogue import rights_of
 from flotilla_console.actions.client import UserClient
 from flotilla_console.actions.kinds import KINDS
 from flotilla_console.actions.preview import Previews
-from flotilla_console.actions.routes import ActionRoutes
 from flotilla_console.door import Door, Entrance
 from flotilla_console.examiner import Examiner
+from flotilla_console.forms import ActionRoutes
 from flotilla_console.model.model import Model
 from flotilla_console.page import PageSpec
 from flotilla_console.pages import bus, doctor, pod, timeline
@@ -132,7 +133,7 @@ class _Console:
         context = self._context
         door = Door(self._sign_in, self._sights, self._site.pages)
         actor = Actor(self._as_user, context.api, context.clock, context.entropy)
-        found = [*ActionRoutes(door, actor).routes(), *routes.router(self._sign_in, door.render).routes]
+        found = [*ActionRoutes(door, actor).routes(), *sign_in_pages.router(self._sign_in, door.render).routes]
         if self._sign_in.has("key"):
             key = local_key.LocalKey(Path(context.settings.console_key_file))
             found.append(local_key.route(key, self._sign_in.sessions, await local_key.own_identity(context.api)))

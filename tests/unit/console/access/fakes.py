@@ -19,10 +19,10 @@ from starlette.routing import Route
 
 from flotilla_console.access.guards import CSRF_FIELD
 from flotilla_console.access.identity import Identity
-from flotilla_console.access.routes import router
 from flotilla_console.access.settings import AccessSettings
 from flotilla_console.access.signin import SignIn
 from flotilla_console.page import Page
+from flotilla_console.sign_in_pages import router
 from tests.support.fake_clock import FakeClock
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json

@@ -13,8 +13,8 @@ from flotilla_common.clock import SystemEntropy
 from flotilla_console.access.identity import Identity
 from flotilla_console.actions.carrying_out import Actor, stamp_of
 from flotilla_console.actions.fields import Fields
-from flotilla_console.actions.routes import ActionRoutes
 from flotilla_console.blocks.types import Notice, Text
+from flotilla_console.forms import ActionRoutes
 from flotilla_console.model.sight import Sight
 from flotilla_console.page import Page
 from tests.support.fake_clock import FakeClock
