@@ -104,7 +104,7 @@ def decoded(data: bytes, kind: type[Record]) -> Record | None:
     """Decode a payload, or return None: other releases may write it in another form (reasons without a state)."""
     try:
         return msgspec.json.decode(data, type=kind)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None
 
 
@@ -124,7 +124,7 @@ async def listen(bus: Bus, on_heartbeat: Callable[[Heartbeat], object], service:
         _, _, sender, replica = message.subject.split(".", 3)
         try:
             beat = _decode_heartbeat(message.data)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             return
         own = untoken(replica) if sender == NODE_AGENT else beat.replica
         on_heartbeat(msgspec.structs.replace(beat, service=sender, replica=own))

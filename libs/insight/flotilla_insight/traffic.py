@@ -63,7 +63,7 @@ class LineReader:
         tokens = message.subject.split(".")
         try:
             body = mapping(msgspec.json.decode(message.data)) if message.data else {}
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             return None
         match tokens:
             case ["kube", "v1", group, plural, namespace, name, *_]:

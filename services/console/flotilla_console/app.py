@@ -44,6 +44,7 @@ from flotilla_console.settings import access_settings
 from flotilla_console.sights import Sights
 from flotilla_console.story.bus_look import BusWatcher
 from flotilla_console.story.records import RecordReader
+from flotilla_console.story.traffic import TrafficReader
 from flotilla_console.web.serving import listen, serving
 from flotilla_console.web.site import Site
 from flotilla_console.web.tls import certificate_of
@@ -115,16 +116,17 @@ class _Console:
         previews = Previews(self._model.beats.planning, clock)
         reader = UserReader(self._acting, most_lines=settings.console_log_lines, most_bytes=settings.console_log_bytes)
         watcher = BusWatcher(self._bus, api, clock, settings.namespace)
+        traffic = TrafficReader(self._bus, clock)
         return (
             FLEET,
             TOPOLOGY,
             NODES,
-            bus.page(watcher, settings.namespace, usual()),
+            bus.page(watcher, traffic, settings.namespace, usual()),
             doctor.page(self.examiner, self._may_examine),
             WORKLOAD,
             timeline.page(RecordReader(self._bus, clock)),
             ActionPage(self._as_user, previews).spec(),
-            pod.page(reader),
+            pod.page(reader, traffic),
             NODE_PAGE,
         )
 

@@ -7,11 +7,13 @@ import msgspec
 import pytest_asyncio
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import POD
 from flotilla_common.bus import subjects
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock
 from flotilla_console.story.bus_look import BusWatcher
 from flotilla_console.story.records import Limits, read
+from flotilla_console.story.traffic import TrafficReader
 from flotilla_insight.published import Act
 from tests.support.broker import broker
 from tests.testkit.apiserver import FakeApi
@@ -47,6 +49,19 @@ async def test_the_records_of_a_rollout_are_read_within_limits(bus: NatsBus) -> 
     assert names(newest.acts) == names(tuple(ROLLOUT[-10:]))
     assert newest.cut == len(ROLLOUT) + 1 - 10
     assert (await read(bus, CLONE_SET, "shop", "other")).acts == ()
+
+
+async def test_the_traffic_of_an_object_is_read_from_all_streams(bus: NatsBus) -> None:
+    await bus.ensure_stream(subjects.kube_stream(CLONE_SET))
+    headers = {subjects.OP: subjects.ADDED, subjects.RV: "7"}
+    body = b'{"metadata":{"name":"web","namespace":"shop"}}'
+    await bus.publish(subjects.kube(CLONE_SET, "shop", "web"), body, headers)
+    traffic = await TrafficReader(bus, SystemClock()).read(CLONE_SET, "shop", "web")
+    assert traffic.error == ""
+    assert sorted(line.stream for line in traffic.lines) == ["act", "kube", "why"]
+    pod = await TrafficReader(bus, SystemClock()).read(POD, "shop", "web-3")
+    assert [line.name for line in pod.lines] == ["web-3"] * len(list(in_place(3, "web-3")))
+    assert (await TrafficReader(bus, SystemClock()).read(POD, "shop", "web")).lines == ()
 
 
 async def test_a_look_has_the_streams_with_their_rates(bus: NatsBus) -> None:

@@ -1,7 +1,7 @@
 """The bus: who publishes and reads which stream, how far behind, and who holds which shard.
 
-The streams hold objects of all namespaces, so this page needs a right of its own: to list leases in Flotilla's
-namespace, which the operators of an installation have.
+The streams hold objects of all namespaces, so all but the messages about one object needs a right of its own: to list
+leases in Flotilla's namespace, which the operators of an installation have.
 """
 
 from collections import Counter
@@ -12,6 +12,8 @@ import msgspec
 
 from flotilla_common.api.resources import LEASE
 from flotilla_common.bus.heartbeat import NODE_AGENT
+from flotilla_common.bus.pod_shards import plural_of
+from flotilla_common.bus.subjects import untoken
 from flotilla_common.control.leases import Lease
 from flotilla_common.control.shards import NUMBER_LABEL, ROLE_LABEL, SERVICE_LABEL
 from flotilla_console import paths
@@ -32,10 +34,13 @@ from flotilla_console.blocks.types import (
     spans,
 )
 from flotilla_console.model.beats import Beat
+from flotilla_console.model.resources import RESOURCES
 from flotilla_console.model.sight import LIST, Sight, Wanted
 from flotilla_console.page import Page, PageRequest, PageSpec
 from flotilla_console.pages.parts import age, whole_table
+from flotilla_console.pages.traffic import BusReader, traffic_blocks
 from flotilla_console.story.bus_look import BusLook, BusWatcher
+from flotilla_console.story.traffic import ObjectKey, Traffic
 from flotilla_insight.bus import gather
 from flotilla_insight.bus.streams import Consumer
 from flotilla_insight.bus.view import BEHIND, View, view
@@ -49,7 +54,9 @@ MOST_FINDINGS = 30
 MOST_READERS = 200
 MOST_NAMESPACES = 100
 
-_NOT_ALLOWED = "This page shows the traffic of all namespaces. It needs the right to list leases in namespace "
+_RESOURCES = {resource.id: resource for resource in RESOURCES}
+
+_NOT_ALLOWED = "The bus as a whole carries all namespaces. It needs the right to list leases in namespace "
 
 
 def needed(namespace: str) -> Wanted:
@@ -57,11 +64,25 @@ def needed(namespace: str) -> Wanted:
     return Wanted(verb=LIST, group=LEASE.group, plural=LEASE.plural, namespace=namespace)
 
 
-def page(watcher: BusWatcher, namespace: str, services: Collection[str]) -> PageSpec:
+class BusRead(msgspec.Struct, frozen=True, kw_only=True):
+    """All that the page shows of one request: the bus as a whole, and the messages about one object."""
+
+    look: BusLook | None = None
+    """None for those who may not see the traffic of all namespaces."""
+    traffic: Traffic | None = None
+    """None without an object that may be seen."""
+
+
+def page(watcher: BusWatcher, reader: BusReader, namespace: str, services: Collection[str]) -> PageSpec:
     """Return the page. `services`: those that must have a heartbeat."""
 
-    async def prepare(request: PageRequest) -> object:
-        return await watcher.look() if request.sight.may(LIST, LEASE, namespace) else None
+    async def prepare(request: PageRequest) -> BusRead:
+        sight, named = request.sight, object_of(request.query.get("subject", ""))
+        sees = named is not None and sight.may(LIST, named[0], named[1])
+        return BusRead(
+            look=await watcher.look() if sight.may(LIST, LEASE, namespace) else None,
+            traffic=await reader.read(*named) if named is not None and sees else None,
+        )
 
     def build(request: PageRequest) -> Page:
         return bus_page(request, namespace, services)
@@ -69,19 +90,42 @@ def page(watcher: BusWatcher, namespace: str, services: Collection[str]) -> Page
     return PageSpec(name="bus", path="/bus", build=build, prepare=prepare, navigation="Bus", parameters=("subject",))
 
 
+def object_of(subject: str) -> ObjectKey | None:
+    """Return the object whose versions are published on a subject; None for other subjects."""
+    match subject.split("."):
+        case ["kube", "v1", group, plural, namespace, name, *_]:
+            resource = _RESOURCES.get(f"{group}.{plural_of(plural)}")
+            return None if resource is None else (resource, untoken(namespace), untoken(name))
+        case _:
+            return None
+
+
 def bus_page(request: PageRequest, namespace: str, services: Collection[str]) -> Page:
     """Return the page."""
     trail = (Link("Fleet", paths.FLEET),)
-    if not request.sight.may(LIST, LEASE, namespace):
-        return Page(title="Bus", blocks=(Notice("idle", spans(f"{_NOT_ALLOWED}{namespace}.")),), trail=trail)
-    look = request.read if isinstance(request.read, BusLook) else BusLook()
-    return Page(title="Bus", blocks=tuple(_blocks(request, look, services)), trail=trail)
+    read = request.read if isinstance(request.read, BusRead) else BusRead()
+    blocks = tuple(_traffic(request, read.traffic))
+    if request.sight.may(LIST, LEASE, namespace):
+        blocks += tuple(_blocks(request, read.look or BusLook(), services))
+    else:
+        blocks += (Notice("idle", spans(f"{_NOT_ALLOWED}{namespace}.")),)
+    return Page(title="Bus", blocks=blocks, trail=trail)
+
+
+def _traffic(request: PageRequest, traffic: Traffic | None) -> Iterator[AnyBlock]:
+    """Yield the messages about the object that the query names."""
+    subject = request.query.get("subject", "")
+    if not subject:
+        return
+    if traffic is None:
+        yield Notice("warn", spans("There is no object under the subject ", Mono(subject), ", or you may not see it."))
+        return
+    yield Paragraph(spans("The versions of the object are published under ", Mono(subject), "."))
+    yield from traffic_blocks(traffic)
 
 
 def _blocks(request: PageRequest, look: BusLook, services: Collection[str]) -> Iterator[AnyBlock]:
     beats = [one for one in request.sight.beats() if one.heartbeat.service != NODE_AGENT]
-    if subject := request.query.get("subject", ""):
-        yield Paragraph(spans("Messages about the object are published under ", Mono(subject), "."))
     for trouble in filter(None, (look.bus_error, look.leases_error)):
         yield Notice("bad", spans(trouble))
     if look.snapshot is not None:

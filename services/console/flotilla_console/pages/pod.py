@@ -1,4 +1,4 @@
-"""A pod: its lifecycle, its containers with their last words, its events and its log."""
+"""A pod: its lifecycle, its containers with their last words, its events, its log, and its traffic on the bus."""
 
 import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,7 +14,6 @@ from flotilla_common.api.kinds.sidecarset.pods import injected
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD, Resource
-from flotilla_common.bus import subjects
 from flotilla_common.workload.budget import related_budget
 from flotilla_common.workload.causes import PodContext, PodEvent
 from flotilla_common.workload.causes.cause import bare, last_line, newest_first
@@ -42,8 +41,10 @@ from flotilla_console.model.objects import USUAL
 from flotilla_console.model.seen import Seen, see
 from flotilla_console.model.sight import Sight
 from flotilla_console.page import Page, PageRequest, PageSpec
-from flotilla_console.pages.parts import age, bus_link, commas, conditions_table, facts, link, whole_table
+from flotilla_console.pages.parts import age, commas, conditions_table, facts, link, whole_table
 from flotilla_console.pages.pods import node_link
+from flotilla_console.pages.traffic import BusReader, traffic_blocks
+from flotilla_console.story.traffic import Traffic
 
 LOG_LINES = 500
 """Lines of a log that are shown: the last ones."""
@@ -72,13 +73,14 @@ class PodDetails(msgspec.Struct, frozen=True, kw_only=True):
     events_error: str = ""
     log: str | None = None  # None: no container was named
     log_error: str = ""
+    traffic: Traffic = Traffic()
 
 
-def page(reader: PodReader) -> PageSpec:
-    """Return the page, which reads events and logs by `reader`."""
+def page(reader: PodReader, bus: BusReader) -> PageSpec:
+    """Return the page, which reads events and logs by `reader`, and messages by `bus`."""
 
     async def prepare(request: PageRequest) -> object:
-        return await read_details(reader, request)
+        return await read_details(reader, bus, request)
 
     return PageSpec(
         name="pod",
@@ -89,13 +91,15 @@ def page(reader: PodReader) -> PageSpec:
     )
 
 
-async def read_details(reader: PodReader, request: PageRequest) -> PodDetails | None:
-    """Read the events of a pod, and the log of the container that is named; None for a pod that may not be seen."""
+async def read_details(reader: PodReader, bus: BusReader, request: PageRequest) -> PodDetails | None:
+    """Read events and messages about a pod, and the log of the container that is named; None if it may not be seen."""
     pod = _pod(request)
     if pod is None:
         return None
-    events, log = await asyncio.gather(_events(reader, request, pod), _log(reader, request, pod))
-    return msgspec.structs.replace(events, log=log.log, log_error=log.log_error)
+    events, log, traffic = await asyncio.gather(
+        _events(reader, request, pod), _log(reader, request, pod), bus.read(POD, *pod.metadata.key)
+    )
+    return msgspec.structs.replace(events, log=log.log, log_error=log.log_error, traffic=traffic)
 
 
 async def _events(reader: PodReader, request: PageRequest, pod: Pod) -> PodDetails:
@@ -151,6 +155,8 @@ def build(request: PageRequest) -> Page | None:
             *_conditions(pod),
             *_event_blocks(details),
             *_log_blocks(request.query, details),
+            Heading("On the bus", id="bus"),
+            *traffic_blocks(details.traffic),
         ),
     )
 
@@ -168,7 +174,6 @@ def _owner_links(sight: Sight, pod: Pod) -> tuple[Link, ...]:
 
 def _facts(sight: Sight, pod: Pod) -> Iterator[tuple[str, Span | Spans | str]]:
     meta, created = pod.metadata, pod.metadata.creation_timestamp
-    subject = subjects.kube_object(POD, *meta.key)
     owners = [link(each) if each is not None else f"{kind} {name}" for _, kind, name, each in sight.owners_of(pod)]
     yield "Namespace", meta.namespace
     yield "Owner", commas(owners)
@@ -186,7 +191,6 @@ def _facts(sight: Sight, pod: Pod) -> Iterator[tuple[str, Span | Spans | str]]:
     yield "Created", age(created.timestamp() if created is not None else 0.0)
     if meta.deletion_timestamp is not None:
         yield "Grace period ends", rfc3339(meta.deletion_timestamp)
-    yield "Look further", spans(bus_link(subject))
 
 
 def _named(sight: Sight, resource: Resource, namespace: str, name: str) -> Span | str:

@@ -12,17 +12,12 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message, OnMessage
 from flotilla_common.clock import Clock
+from flotilla_console.story.shared import Shared
 from flotilla_insight.history.gather import act_subjects, concerns
 from flotilla_insight.published import Act, Record, Why, decoded
 
 STREAMS = (subjects.ACT_STREAM, subjects.DECISIONS_STREAM)
 """The streams that are read: `resources.permissions` of the model takes them."""
-
-SHARED_SECONDS = 3.0
-"""Time for which all viewers of a workload get the same records."""
-
-MOST_SHARED = 64
-"""Workloads whose records are kept for that time."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,10 +75,7 @@ class _Kept(Generic[Record]):
         if self._word not in message.data or sequence in self._seen or sequence <= self._oldest:
             return
         self._seen.add(sequence)
-        try:
-            record = decoded(message.data, self._kind)
-        except RecursionError:
-            record = None
+        record = decoded(message.data, self._kind)
         if record is None:
             self.unreadable += 1
         elif self._keep(record):
@@ -144,23 +136,12 @@ class RecordReader:
     """Reads records once for all viewers of a workload."""
 
     def __init__(self, bus: Scanner, clock: Clock, limits: Limits | None = None) -> None:
-        self._bus = bus
-        self._clock = clock
-        self._limits = limits
-        self._shared: dict[tuple[Resource, str, str], tuple[float, asyncio.Task[Recorded]]] = {}
+        self._bus, self._limits = bus, limits
+        self._shared = Shared[tuple[Resource, str, str], Recorded](self._read, clock)
 
     async def read(self, resource: Resource, namespace: str, name: str) -> Recorded:
-        """Return the records about a workload. A viewer who leaves does not end the read of the others."""
-        key, now = (resource, namespace, name), self._clock.monotonic()
-        begun = self._shared.get(key)
-        if begun is None or now - begun[0] > SHARED_SECONDS:
-            self._forget(now)
-            task = asyncio.create_task(read(self._bus, resource, namespace, name, self._limits))
-            self._shared[key] = begun = now, task
-        return await asyncio.shield(begun[1])
+        """Return the records about a workload."""
+        return await self._shared.of((resource, namespace, name))
 
-    def _forget(self, now: float) -> None:
-        """Forget old reads, and the oldest of too many."""
-        for key, (at, task) in list(self._shared.items()):
-            if task.done() and (now - at > SHARED_SECONDS or len(self._shared) >= MOST_SHARED):
-                del self._shared[key]
+    async def _read(self, key: tuple[Resource, str, str]) -> Recorded:
+        return await read(self._bus, *key, self._limits)

@@ -8,16 +8,18 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from flotilla_common.api.resources import LEASE
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import LEASE, NODE, POD, Resource
 from flotilla_common.bus.interface import BusError, Message
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.subjects import Marker
 from flotilla_common.control.leases import Lease
 from flotilla_console.blocks.types import Graph, Notice
 from flotilla_console.page import Page
-from flotilla_console.pages.bus import bus_page, needed, page
+from flotilla_console.pages.bus import BusRead, bus_page, needed, object_of, page
 from flotilla_console.story import bus_look
 from flotilla_console.story.bus_look import EVERY_SECONDS, FIRST_SECONDS, BusLook, BusWatcher, estimated_bytes
+from flotilla_console.story.traffic import ObjectKey, Traffic
 from flotilla_insight.bus.gather import BusSnapshot, Marked
 from flotilla_insight.bus.streams import Consumer, Stream
 from tests.support.fake_clock import START, FakeClock
@@ -26,6 +28,7 @@ from tests.unit.console.model.worlds import Only, World, column, table, texts
 
 PODS, ACT = "kube_core_pods", "act"
 SYSTEM = "flotilla-system"
+POD_SUBJECT = "kube.v1.core.pods.shop.web_0.CloneSet_apps_kruise_io.32.-"
 
 
 def stream(name: str = PODS, **more: Any) -> Stream:
@@ -87,9 +90,16 @@ def beat(made: World, service: str, replica: str, **more: Any) -> None:
     made.model.beats.take(Message(subject=f"heartbeat.v1.{service}.{replica}", data=msgspec.json.encode(body)))
 
 
-def built(look: BusLook | None = None, allowed: Any = None, made: World | None = None, **query: str) -> Page:
+def built(
+    look: BusLook | None = None,
+    allowed: Any = None,
+    made: World | None = None,
+    traffic: Traffic | None = None,
+    **query: str,
+) -> Page:
     look = look or BusLook(snapshot=snapshot(), leases=(lease("cloneset-10", "r1-x"), lease("cloneset-2", None)))
-    return bus_page((made or world()).request(allowed, look, query), SYSTEM, ["watcher", "cloneset", "jobs"])
+    read = BusRead(look=look, traffic=traffic)
+    return bus_page((made or world()).request(allowed, read, query), SYSTEM, ["watcher", "cloneset", "jobs"])
 
 
 def test_the_graph_leads_from_watchers_through_streams_to_services() -> None:
@@ -233,10 +243,51 @@ async def test_a_bus_that_fails_leaves_the_leases(server: Server) -> None:
     assert (look.snapshot, look.bus_error, look.leases_error) == (None, "no responders", "")
 
 
-async def test_there_is_no_look_for_those_who_may_not_see(server: Server) -> None:
-    prepare = page(watcher(FakeClock()), SYSTEM, ()).prepare
+class Messages:
+    """A bus without messages; it notes about which objects it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[ObjectKey] = []
+
+    async def read(self, resource: Resource, namespace: str, name: str) -> Traffic:
+        self.asked.append((resource, namespace, name))
+        return Traffic()
+
+
+async def test_only_what_may_be_seen_is_read(server: Server) -> None:
+    messages = Messages()
+    prepare = page(watcher(FakeClock()), messages, SYSTEM, ()).prepare
     assert prepare is not None
-    assert await prepare(world().request(Only())) is None
-    assert server.looks == 0
-    assert isinstance(await prepare(world().request(Only(leases=(SYSTEM,)))), BusLook)
+    subject = {"subject": POD_SUBJECT}
+    assert await prepare(world().request(Only(), query=subject)) == BusRead()
+    assert (server.looks, messages.asked) == (0, [])
+    assert await prepare(world().request(Only(pods=("shop",)), query=subject)) == BusRead(traffic=Traffic())
+    assert (server.looks, messages.asked) == (0, [(POD, "shop", "web.0")])
+    read = await prepare(world().request(Only(leases=(SYSTEM,)), query=subject))
+    assert isinstance(read, BusRead)
+    assert (read.look is not None, read.traffic) == (True, None)
     assert LEASE.plural == "leases"
+
+
+@pytest.mark.parametrize(
+    ("subject", "named"),
+    [
+        (POD_SUBJECT, (POD, "shop", "web.0")),
+        ("kube.v1.core.pods-3.shop.web", (POD, "shop", "web")),
+        ("kube.v1.apps_kruise_io.clonesets.shop.web", (CLONE_SET, "shop", "web")),
+        ("kube.v1.core.nodes._.node-1", (NODE, "", "node-1")),
+        ("kube.v1.core.secrets.shop.web", None),
+        ("kube.v1.core.pods", None),
+        ("act.v1.cloneset.pods.shop.web", None),
+        ("", None),
+    ],
+)
+def test_subjects_name_objects(subject: str, named: ObjectKey | None) -> None:
+    assert object_of(subject) == named
+
+
+def test_messages_about_an_object_are_for_all_who_may_see_it() -> None:
+    shown = texts(built(allowed=Only(pods=("shop",)), traffic=Traffic(), subject=POD_SUBJECT))
+    assert "The bus has no messages about it." in shown
+    assert PODS not in shown
+    assert "or you may not see it" in texts(built(allowed=Only(), subject=POD_SUBJECT))

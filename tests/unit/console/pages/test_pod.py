@@ -6,11 +6,15 @@ from typing import Any
 
 from flotilla_common.api.errors import ApiError
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
+from flotilla_common.api.resources import Resource
 from flotilla_common.workload.causes import PodEvent
 from flotilla_console.access.identity import Identity
 from flotilla_console.blocks.types import Notice
 from flotilla_console.page import Page
 from flotilla_console.pages.pod import PodDetails, build, page, read_details
+from flotilla_console.story.traffic import Traffic
+from flotilla_insight.traffic import Line
+from tests.support.fake_clock import START
 from tests.unit.console.model.worlds import Only, World, column, table, texts
 
 _PLACE = {"namespace": "shop", "name": "web-1"}
@@ -42,6 +46,25 @@ class Reader:
         if self.error is not None:
             raise self.error
         return "line 1\nline 2"
+
+
+class Bus:
+    """A bus with one write of each object."""
+
+    async def read(self, resource: Resource, namespace: str, name: str) -> Traffic:
+        line = Line(
+            at=START,
+            stream="act",
+            service="cloneset",
+            kind=resource.kind,
+            namespace=namespace,
+            name=name,
+            what="patch",
+            cause="in-place update",
+            outcome="Conflict",
+            message={"outcome": "Conflict"},
+        )
+        return Traffic(lines=(line,), cut=2)
 
 
 def _page(world: World, allowed: Any = None, read: object = None, **query: str) -> Page:
@@ -113,7 +136,7 @@ def test_sidecar_sets_are_links_for_those_who_may_see_them() -> None:
 async def test_events_and_the_log_are_read_as_the_user() -> None:
     world, reader = _world(uid="uid-1"), Reader()
     request = world.request(query={"container": "main", "previous": "1"}, **_PLACE)
-    details = await read_details(reader, request)
+    details = await read_details(reader, Bus(), request)
     assert reader.read == [("events", "jane", "shop", "uid-1"), ("log", "shop", "web-1", "main", "True")]
     shown = _page(world, read=details, container="main", previous="1")
     assert column(table(shown, "events"), "reason") == ["BackOff"]
@@ -122,7 +145,7 @@ async def test_events_and_the_log_are_read_as_the_user() -> None:
 
 async def test_only_logs_of_containers_are_read() -> None:
     reader = Reader()
-    details = await read_details(reader, _world().request(query={"container": "../x"}, **_PLACE))
+    details = await read_details(reader, Bus(), _world().request(query={"container": "../x"}, **_PLACE))
     assert details is not None
     assert details.log is None
     assert [what for what, *_ in reader.read] == ["events"]
@@ -130,13 +153,13 @@ async def test_only_logs_of_containers_are_read() -> None:
 
 async def test_nothing_is_read_about_a_hidden_pod() -> None:
     reader = Reader()
-    assert await read_details(reader, _world().request(Only(), query={"container": "main"}, **_PLACE)) is None
+    assert await read_details(reader, Bus(), _world().request(Only(), query={"container": "main"}, **_PLACE)) is None
     assert reader.read == []
 
 
 async def test_refusals_are_shown() -> None:
     world, reader = _world(), Reader(ApiError(403, "Forbidden", "pods/log is forbidden"))
-    prepare = page(reader).prepare
+    prepare = page(reader, Bus()).prepare
     assert prepare is not None
     details = await prepare(world.request(query={"container": "main"}, **_PLACE))
     shown = texts(_page(world, read=details, container="main"))
@@ -157,3 +180,14 @@ def test_events_explain_the_pod() -> None:
     )
     world = _world(node="", phase="Pending", statuses=[], conditions=[])
     assert "0/3 nodes are available" in texts(_page(world, read=PodDetails(events=[event])).blocks[0])
+
+
+async def test_messages_on_the_bus_are_shown() -> None:
+    world = _world()
+    details = await read_details(Reader(), Bus(), world.request(**_PLACE))
+    found = table(_page(world, read=details), "traffic")
+    assert (column(found, "service"), column(found, "cause")) == (["cloneset"], ["in-place update"])
+    assert found.rows[0].tone == "bad"
+    assert "without 2 older ones" in found.caption
+    failed = PodDetails(traffic=Traffic(error="the messages could not be read: no responders"))
+    assert "Not all is shown: the messages could not be read: no responders." in texts(_page(world, read=failed))

@@ -10,7 +10,8 @@ import pytest
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message, OnMessage
-from flotilla_console.story.records import SHARED_SECONDS, Limits, Recorded, RecordReader, read
+from flotilla_console.story.records import Limits, Recorded, RecordReader, read
+from flotilla_console.story.shared import SHARED_SECONDS
 from flotilla_insight.published import Act
 from tests.support.fake_bus import matches
 from tests.support.fake_clock import FakeClock

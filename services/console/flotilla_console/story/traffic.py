@@ -1,0 +1,92 @@
+"""Reads the messages on the bus about one object: its versions, writes of it, and decisions about it."""
+
+import asyncio
+
+import msgspec
+
+from flotilla_common.api.resources import Resource
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import BusError, Message
+from flotilla_common.bus.nats import NatsBus
+from flotilla_common.bus.streams import shards_of
+from flotilla_common.clock import Clock
+from flotilla_console.story.shared import Shared
+from flotilla_insight.traffic import Line, LineReader, stored_at
+
+MOST_LINES = 200
+"""Messages of each stream that are kept: the newest."""
+
+READ_SECONDS = 5.0
+"""Deadline of one read."""
+
+ObjectKey = tuple[Resource, str, str]
+"""Resource, namespace and name."""
+
+
+class Traffic(msgspec.Struct, frozen=True, kw_only=True):
+    """The messages about an object, the newest first; `error` says why some may be missing."""
+
+    lines: tuple[Line, ...] = ()
+    cut: int = 0
+    error: str = ""
+
+
+class _Newest:
+    """The newest messages of a stream, each once, even if the read begins again."""
+
+    def __init__(self) -> None:
+        self.messages: dict[int, Message] = {}
+        self.cut = 0
+        self._oldest = 0  # sequence up to which messages were left out
+
+    def take(self, message: Message) -> None:
+        if message.sequence <= self._oldest:
+            return
+        self.messages[message.sequence] = message
+        if len(self.messages) > MOST_LINES:
+            self._oldest = min(self.messages)
+            del self.messages[self._oldest]
+            self.cut += 1
+
+
+class TrafficReader:
+    """Reads the messages about an object once for all viewers."""
+
+    def __init__(self, bus: NatsBus, clock: Clock) -> None:
+        self._bus, self._clock = bus, clock
+        self._shared = Shared[ObjectKey, Traffic](self._read, clock)
+
+    async def read(self, resource: Resource, namespace: str, name: str) -> Traffic:
+        """Return the messages about an object. Never raises for a bus that fails."""
+        return await self._shared.of((resource, namespace, name))
+
+    async def _read(self, key: ObjectKey) -> Traffic:
+        found: dict[str, _Newest] = {}
+        error = ""
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                for stream, subject in await self._places(*key):
+                    newest = found.setdefault(stream, _Newest())
+                    await self._bus.scan(stream, subject, newest.take, lambda: None)
+        except TimeoutError:
+            error = f"the messages were not read to their end within {READ_SECONDS:g} s"
+        except BusError as failure:
+            error = f"the messages could not be read: {failure}"
+        messages = sorted(
+            (message for newest in found.values() for message in newest.messages.values()),
+            key=lambda one: one.stored_at,
+        )
+        reader, now = LineReader(), self._clock.now()
+        lines = [line for one in messages if (line := reader.read(one, stored_at(one, now))) is not None]
+        return Traffic(lines=tuple(reversed(lines)), cut=sum(one.cut for one in found.values()), error=error)
+
+    async def _places(self, resource: Resource, namespace: str, name: str) -> list[tuple[str, str]]:
+        """Return the streams with messages about an object, and the filter in each. Raises BusError."""
+        about = f"{subjects.token(namespace)}.{subjects.token(name)}"
+        versions = [
+            (subjects.kube_stream(shard).name, subjects.kube_object(shard, namespace, name))
+            for shard in await shards_of(self._bus, resource)
+        ]
+        writes = subjects.ACT_STREAM.name, f"act.v1.*.{resource.plural}.{about}"
+        decided = subjects.DECISIONS_STREAM.name, subjects.decisions(resource, namespace, name)
+        return [*versions, writes, *([decided] if resource.custom else [])]
