@@ -6,6 +6,7 @@ from flotilla_console.model.kinds import KINDS
 from flotilla_console.model.kinds.sets import BUILT_IN_DAEMON_SET
 
 DISRUPTION_BUDGET = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+ROLLOUT = Resource("rollouts.kruise.io", "v1beta1", "rollouts", "Rollout")
 AUTOSCALER = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 
 TEMPLATES = (REVISION, REPLICA_SET)
@@ -16,11 +17,12 @@ STORED: tuple[Resource, ...] = tuple(
             *(kind.resource for kind in catalogue.KINDS),
             DISRUPTION_BUDGET,
             AUTOSCALER,
+            ROLLOUT,
         )
     )
 )
 RESOURCES = (POD, NODE, *TEMPLATES, *STORED)
 """All resources of the model."""
 
-NOT_ON_BUS = (BUILT_IN_DAEMON_SET, DISRUPTION_BUDGET, AUTOSCALER)
+NOT_ON_BUS = (BUILT_IN_DAEMON_SET, DISRUPTION_BUDGET, AUTOSCALER, ROLLOUT)
 """Resources that no service of Flotilla needs, so the watcher does not publish them: they are watched directly."""

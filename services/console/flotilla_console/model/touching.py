@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.documents import Json, member, strings, text, typed
+from flotilla_common.api.documents import Json, mappings, member, strings, text, typed
 from flotilla_common.api.keys import SIDECAR_SET_INJECTED
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.kinds.ephemeraljob.types import EPHEMERAL_JOB
@@ -22,7 +22,7 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.budget import related_budget
 from flotilla_console.model.kinds.fields import number, word
 from flotilla_console.model.objects import Stored, read
-from flotilla_console.model.resources import AUTOSCALER, DISRUPTION_BUDGET
+from flotilla_console.model.resources import AUTOSCALER, DISRUPTION_BUDGET, ROLLOUT
 from flotilla_console.model.sight import Sight
 from flotilla_console.model.workload import Workload
 
@@ -126,6 +126,10 @@ def _targeting(sight: Sight, subject: _Subject) -> Iterator[Touch]:
             least, most = word(spec, "minReplicas") or "1", word(spec, "maxReplicas")
             wanted = number(read(stored.status), "desiredReplicas")
             yield _touch(sight, AUTOSCALER, stored, f"it scales between {least} and {most}, and wants {wanted} now")
+    for stored in _beside(sight, ROLLOUT, subject):
+        spec = read(stored.spec)
+        if subject.is_target(member(spec, "workloadRef")):
+            yield _touch(sight, ROLLOUT, stored, _rolls_out(spec, read(stored.status)))
     for resource, (reference, how) in _TARGETING.items():
         for stored in _beside(sight, resource, subject):
             if subject.is_target(member(read(stored.spec), reference)):
@@ -133,6 +137,17 @@ def _targeting(sight: Sight, subject: _Subject) -> Iterator[Touch]:
     for stored in _beside(sight, POD_PROBE_MARKER, subject):
         if subject.is_selected(member(read(stored.spec), "selector")):
             yield _touch(sight, POD_PROBE_MARKER, stored, "it probes containers of the pods")
+
+
+def _rolls_out(spec: Json, status: Json) -> str:
+    """Return how far a Rollout of OpenKruise is: it holds the workload's partition at each of its steps."""
+    strategy = member(spec, "strategy")
+    way = "blueGreen" if member(strategy, "blueGreen") else "canary"
+    steps, at = len(mappings(member(strategy, way).get("steps"))), member(status, f"{way}Status")
+    if not (index := number(at, "currentStepIndex")):
+        return f"it rolls updates out in {steps} steps"
+    state, message = text(at.get("currentStepState")), text(status.get("message"))
+    return f"it rolls out: step {index} of {steps} {state}".rstrip() + (f": {message}" if message else "")
 
 
 def _operations(sight: Sight, subject: _Subject) -> Iterator[Touch]:

@@ -9,7 +9,7 @@ from flotilla_common.api.kinds.uniteddeployment.types import UNITED_DEPLOYMENT
 from flotilla_common.api.kinds.workloadspread.types import WORKLOAD_SPREAD
 from flotilla_common.api.resources import DEPLOYMENT, REPLICA_SET, REVISION, Resource
 from flotilla_console.blocks.types import Diff, Group, Notice
-from flotilla_console.model.resources import AUTOSCALER, DISRUPTION_BUDGET
+from flotilla_console.model.resources import AUTOSCALER, DISRUPTION_BUDGET, ROLLOUT
 from flotilla_console.page import Page
 from flotilla_console.pages.differences import MOST_LINES
 from flotilla_console.pages.workload import GROUPED_ABOVE, build
@@ -214,6 +214,28 @@ def test_what_acts_on_a_workload() -> None:
     world.put(DISRUPTION_BUDGET, "elsewhere", "other", spec={"selector": chosen})
     names = column(table(_page(world), "touching"), "name")
     assert sorted(names) == ["by-name", "hpa", "logs", "pdb", "pub", "spread"]
+
+
+def test_rollouts_of_others_say_how_far_they_are() -> None:
+    world = World()
+    world.clone_set()
+    reference = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "web"}
+    steps = {"steps": [{"replicas": 1}, {"replicas": "100%"}]}
+    at = {"currentStepIndex": 1, "currentStepState": "StepPaused"}
+    canary = {"workloadRef": reference, "strategy": {"canary": steps}}
+    world.put(ROLLOUT, "idle", spec=canary)
+    world.put(ROLLOUT, "paused", spec=canary, status={"canaryStatus": at, "message": "waits for approval"})
+    blue_green = {"workloadRef": reference, "strategy": {"blueGreen": steps}}
+    world.put(ROLLOUT, "surging", spec=blue_green, status={"blueGreenStatus": at | {"currentStepIndex": 2}})
+    world.put(ROLLOUT, "of-another", spec={"workloadRef": reference | {"name": "api"}})
+    world.put(ROLLOUT, "hostile", spec={"workloadRef": reference, "strategy": []}, status={"canaryStatus": "x"})
+    found = table(_page(world), "touching")
+    assert dict(zip(column(found, "name"), column(found, "how"), strict=True)) == {
+        "hostile": "it rolls updates out in 0 steps",
+        "idle": "it rolls updates out in 2 steps",
+        "paused": "it rolls out: step 1 of 2 StepPaused: waits for approval",
+        "surging": "it rolls out: step 2 of 2 StepPaused",
+    }
 
 
 def test_what_acts_on_a_workload_needs_its_own_right() -> None:
