@@ -6,7 +6,7 @@ share its view, so the cost of an update does not grow with their number.
 """
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -96,14 +96,24 @@ class Hub:
 
     def open(self, identity: Identity, sight: Sight) -> Stream:
         """Return a new stream. Raises TooManyStreams."""
-        own = sum(stream.identity.user == identity.user for stream in self._streams.values())
-        if own >= MAX_STREAMS_PER_USER or len(self._streams) >= MAX_STREAMS:
-            raise TooManyStreams
+        self._make_room(
+            [one for one in self._streams.values() if one.identity.user == identity.user], MAX_STREAMS_PER_USER
+        )
+        self._make_room(list(self._streams.values()), MAX_STREAMS)
         stream = Stream(self._entropy.uuid(), identity, sight, left_at=self._clock.monotonic())
         self._streams[stream.id] = stream
         stream.put(encoded("hello", Hello(stream.id)))
         stream.put(encoded("beat", self._beat(sight)))
         return stream
+
+    def _make_room(self, streams: Sequence[Stream], most: int) -> None:
+        """Drop the stream that was left first if there are too many: each document that is loaded leaves one."""
+        if len(streams) < most:
+            return
+        left = min((one for one in streams if one.reader is None), key=lambda one: one.left_at, default=None)
+        if left is None:
+            raise TooManyStreams
+        self.close(left)
 
     def find(self, name: str, identity: Identity) -> Stream | None:
         """Return the stream of this name if it belongs to the identity."""

@@ -46,6 +46,9 @@ OF_SIDECARS = "sidecars"
 OF_BUDGET = "budget"
 """Index of pods by namespace and name of their PodUnavailableBudget."""
 
+BOOKMARK_SECONDS = 90.0
+"""The apiserver sends a bookmark about every minute, so a watch with a younger one is up to date."""
+
 WorkloadKey = tuple[str, str, str, str]
 """Group, plural, namespace and name."""
 
@@ -106,7 +109,7 @@ class Model:
     @property
     def lag(self) -> float:
         """Return the seconds since the last proof that all tables are up to date."""
-        return max(map(self.mirror.lag, self.mirror.resources))
+        return max(map(self._lag_of, self.mirror.resources))
 
     @property
     def direct(self) -> list[Resource]:
@@ -143,6 +146,11 @@ class Model:
         """Return the objects that the owner with this uid controls."""
         table: Table[Any] = self.templates[resource] if resource in self.templates else self.stored[resource]
         return table.by_index(CONTROLLED, uid)
+
+    def _lag_of(self, resource: Resource) -> float:
+        lag = self.mirror.lag(resource)
+        watched = resource in NOT_ON_BUS or self.mirror.is_direct(resource)
+        return 0.0 if watched and lag < BOOKMARK_SECONDS else lag
 
     async def _look_for(self, resource: Resource) -> None:
         """Wait later for the objects of a kind that is installed; one that is not may come at any time."""

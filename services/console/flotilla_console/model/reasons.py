@@ -51,11 +51,17 @@ class ReasonTable:
 
     def __init__(self, changed: Callable[[ReasonKey], None]) -> None:
         self._reasons: dict[ReasonKey, Reasons] = {}
+        self._unconfirmed: set[ReasonKey] = set()
+        """Those of before a new read of the stream that it has not repeated yet: a wiped bus does not have them."""
         self._changed = changed
 
     async def follow(self, bus: Bus) -> None:
         """Follow the stream from its beginning."""
-        await bus.follow(subjects.WHY_STREAM.name, (">",), self.take, lambda: None)
+        await bus.follow(subjects.WHY_STREAM.name, (">",), self.take, self.reset)
+
+    def reset(self) -> None:
+        """Begin again: what the stream does not repeat is dropped when it has been read to its end."""
+        self._unconfirmed = set(self._reasons)
 
     def take(self, message: Message) -> None:
         """Keep the reasons in a message; an empty one, or one that cannot be read, ends those before it."""
@@ -69,6 +75,15 @@ class ReasonTable:
         except (msgspec.MsgspecError, RecursionError):
             self._reasons.pop(key, None)
         self._changed(key)
+        self._unconfirmed.discard(key)
+        if not message.pending:
+            self._drop_unconfirmed()
+
+    def _drop_unconfirmed(self) -> None:
+        for key in self._unconfirmed:
+            if self._reasons.pop(key, None) is not None:
+                self._changed(key)
+        self._unconfirmed.clear()
 
     def of(self, resource: Resource, namespace: str, name: str, uid: str) -> Reasons | None:
         """Return the last reasons of the object with this uid: an earlier one may have had its name."""

@@ -199,10 +199,25 @@ async def test_pages_that_do_not_exist_or_are_not_live_are_ignored_and_their_num
 def test_streams_are_limited_and_belong_to_their_user() -> None:
     site = SmallSite()
     streams = [site.hub.open(ALICE, site.sight) for _ in range(MAX_STREAMS_PER_USER)]
+    for stream in streams:
+        Browser(site, stream)
     with pytest.raises(TooManyStreams):
         site.hub.open(ALICE, site.sight)
+    site.hub.open(BOB, site.sight)
     assert site.hub.find(streams[0].id, ALICE) is streams[0]
     assert site.hub.find(streams[0].id, BOB) is None
+
+
+def test_a_page_that_is_loaded_again_and_again_keeps_its_stream() -> None:
+    """Each document leaves a stream behind, which may be resumed: the oldest of them make room."""
+    site = SmallSite()
+    first, *others = [browser(site) for _ in range(MAX_STREAMS_PER_USER)]
+    for one in others:
+        one.reader.leave()
+        site.clock.time += 1
+    site.hub.open(ALICE, site.sight)
+    assert site.hub.find(first.stream.id, ALICE) is first.stream
+    assert [site.hub.find(one.stream.id, ALICE) is None for one in others[:2]] == [True, False]
 
 
 async def test_a_stream_without_a_reader_ends() -> None:

@@ -11,7 +11,8 @@ from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, NOD
 from flotilla_common.bus.interface import Message
 from flotilla_common.installed import published
 from flotilla_console.model.beats import ALIVE_SECONDS
-from flotilla_console.model.resources import NOT_ON_BUS, RESOURCES
+from flotilla_console.model.reasons import ReasonKey, ReasonTable
+from flotilla_console.model.resources import DISRUPTION_BUDGET, NOT_ON_BUS, RESOURCES
 from flotilla_console.model.sight import Wanted
 from tests.unit.console.model.worlds import Only, World, owned_by, template, texts
 
@@ -229,3 +230,28 @@ def test_the_watcher_publishes_all_but_those_that_are_watched_directly() -> None
 @pytest.mark.parametrize("resource", [POD, NODE, REVISION, REPLICA_SET, *(kind.resource for kind in catalogue.KINDS)])
 def test_all_kinds_are_in_the_model(resource: object) -> None:
     assert resource in RESOURCES
+
+
+def test_reasons_that_a_wiped_bus_does_not_repeat_end() -> None:
+    world, changed = World(), list[ReasonKey]()
+    table = world.model.reasons = ReasonTable(changed.append)
+    for name in ("web", "api"):
+        world.explain(CLONE_SET, name)
+    table.reset()
+    assert table.of(CLONE_SET, "shop", "api", "uid-api") is not None  # until the stream has been read again
+    world.explain(CLONE_SET, "web")
+    assert table.of(CLONE_SET, "shop", "web", "uid-web") is not None
+    assert table.of(CLONE_SET, "shop", "api", "uid-api") is None
+    assert changed[-1] == ("clonesets", "shop", "api")
+
+
+def test_a_watch_is_up_to_date_between_two_bookmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    lags = dict.fromkeys(world.model.mirror.resources, 0.0)
+    monkeypatch.setattr(world.model.mirror, "lag", lags.__getitem__)
+    lags[DISRUPTION_BUDGET] = 60.0
+    assert world.model.lag == 0.0
+    lags[POD] = 20.0  # comes over the bus
+    assert world.model.lag == 20.0
+    lags[DISRUPTION_BUDGET] = 100.0
+    assert world.model.lag == 100.0
