@@ -10,7 +10,6 @@ import { clockTime } from "./times.js";
 
 const html = htm.bind(h);
 
-const TYPING = 80;
 /** Milliseconds without a sign of life after which the page says so. */
 const SILENCE = 20_000;
 
@@ -49,13 +48,13 @@ const Main = ({ of, frame }) => html`<${Fragment}
 const Banners = ({ frame }) =>
   [...troubles.values(), ...shown.banners].map((one) => html`<${Notice} one=${one} frame=${frame} />`);
 
-/** @param {typeof render} paint */
-function paint(paint = render) {
+/** @param {(tree: any, into: HTMLElement) => void} draw */
+function paint(draw = render) {
   const frame = { now: shown.now, query: shown.query, csrf: shown.csrf };
   document.title = `${shown.page.title} · Flotilla`;
-  paint(h(Header, { of: shown }), byId("header"));
-  paint(h(Banners, { frame }), byId("banners"));
-  paint(h(Main, { of: shown, frame }), byId("main"));
+  draw(h(Header, { of: shown }), byId("header"));
+  draw(h(Banners, { frame }), byId("banners"));
+  draw(h(Main, { of: shown, frame }), byId("main"));
 }
 
 let painting = false;
@@ -124,13 +123,11 @@ document.addEventListener("submit", (event) => {
   void go(target(form), "push");
 });
 
-let typing = 0;
+// Each character searches at once, and aborts the search before it: what arrives is always what the field says.
 document.addEventListener("input", (event) => {
   const field = /** @type {HTMLInputElement} */ (event.target);
   if (field.type !== "search" || field.form?.getAttribute("method") !== "get") return;
-  const form = field.form;
-  clearTimeout(typing);
-  typing = setTimeout(() => void go(target(form), "replace"), TYPING);
+  void go(target(field.form), "replace");
 });
 
 addEventListener("popstate", () => void go(new URL(location.href), "none"));
