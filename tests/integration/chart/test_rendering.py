@@ -493,9 +493,11 @@ def test_secrets_of_the_console_are_files(chart: Helm) -> None:
 )
 def test_the_console_acts_as_the_users_that_are_named(chart: Helm, version: str, group: str, verb: str) -> None:
     named = "console.impersonation.users={alice,bob},console.impersonation.groups={dev}"
+    named += ",console.impersonation.extraKeys={scopes}"
     made = chart.template("--kube-version", version, "--set", f"console.enabled=true,{NO_CRDS},{named}")
     role = Rendered(made).one("ClusterRole", "flotilla-console-impersonation")
-    users, groups, *requests = role["rules"]
+    users, groups, extras, *requests = role["rules"]
+    assert extras == {"apiGroups": [group], "resources": ["userextras/scopes"], "verbs": [verb]}
     assert users == {"apiGroups": [group], "resources": ["users"], "verbs": [verb], "resourceNames": ["alice", "bob"]}
     assert groups == {"apiGroups": [group], "resources": ["groups"], "verbs": [verb], "resourceNames": ["dev"]}
     verbs = {verb for rule in requests for verb in rule["verbs"]}
