@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
+from playwright.async_api import async_playwright, expect
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from tests.integration.cloneset.test_seed_documents import (
@@ -15,6 +16,7 @@ from tests.integration.cloneset.test_seed_documents import (
     test_printed_columns,
     test_revision_names_and_status_of_a_partial_update,
 )
+from tests.support.chromium import FLAGS, chromium
 from tests.support.cluster import eventually
 from tests.support.helm import CHART, NAMESPACE, Release, release
 from tests.support.nodes import RealCluster
@@ -75,6 +77,36 @@ def test_an_upgrade_keeps_rollouts_running(flotilla: Release, space: Workspace) 
         assert {name: identity(pod) for name, pod in space.pods.items()} == before
     space.scale(9)
     space.settled(updatedAvailableReplicas=9)
+
+
+async def test_the_console_is_switched_on_by_an_upgrade(flotilla: Release, space: Workspace) -> None:
+    """Opened in Chromium through a forwarded port, with the token of an account that has rights in one namespace."""
+    flotilla.helm.install("upgrade", console__enabled=True)
+    space.apply(CLONE_SETS)
+    space.settled(availableReplicas=6)
+    (name,) = (one["metadata"]["name"] for one in space.read("clone")["items"])
+    space.kubectl("create", "serviceaccount", "developer")
+    subject = f"--serviceaccount={space.name}:developer"
+    for role in ("view", "kruise-cloneset-editor-role"):
+        space.kubectl("create", "rolebinding", role, f"--clusterrole={role}", subject)
+    token = space.kubectl("create", "token", "developer").strip()
+    with flotilla.forwarded("svc/flotilla-console", 80) as port:
+        async with async_playwright() as playwright:
+            browser = await playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS, "--disable-gpu"])
+            page = await browser.new_page()
+            await page.goto(f"http://localhost:{port}/")
+            await page.get_by_role("link", name="Sign in").click()
+            await page.get_by_label("Bearer token").fill(token)
+            await page.get_by_role("button", name="Sign in with the token").click()
+            await expect(page.locator("caption .count").first).to_have_text("1")
+            await page.get_by_role("link", name=name, exact=True).first.click()
+            await page.get_by_role("link", name="Scale").click()
+            await page.get_by_label("Replicas").fill("7")
+            await page.get_by_role("button", name="Preview").click()
+            await page.get_by_role("button", name="Scale", exact=True).click()
+            await expect(page.get_by_role("main")).to_contain_text("developer scaled it to 7")
+            await browser.close()
+    space.until(lambda: space.status(name).get("availableReplicas") == 7)
 
 
 async def test_the_node_agent_restarts_a_container(flotilla: Release, space: Workspace) -> None:

@@ -78,6 +78,10 @@ SPREAD = (
 """Files whose tests share the plane and need nothing of each other: any worker may run any of them at any time."""
 TOGETHER = (
     "browser/",
+    "console/test_actions.py",
+    "console/test_outages.py",
+    "console/test_own_machine.py",
+    "console/test_pages.py",
     "faults/test_bad_objects.py",
     "faults/test_outages.py",
     "faults/test_rollout_kills.py",
@@ -93,6 +97,7 @@ LONG = (
     "adopt/",
     "broadcastjob/test_nodes.py",
     "chart/",
+    "console/",
     "daemonset/test_nodes.py",
     "faults/",
     "gates/",

@@ -53,10 +53,14 @@ class Rendered:
 
 
 @cache
-def rendered(helm: Helm, *values: str, namespace: str = "default") -> Rendered:
-    """Render the chart with these values (`name=value`), as a release in a namespace; once for the same values."""
+def rendered(helm: Helm, *values: str, namespace: str = "default", kubernetes: str = "") -> Rendered:
+    """Render the chart with these values (`name=value`), as a release in a namespace; once for the same values.
+
+    `kubernetes`: the release of the cluster; empty: the one that helm takes without any.
+    """
     given = [part for value in values for part in ("--set", value)]
-    return Rendered(helm.template("--namespace", namespace, *given))
+    version = ["--kube-version", kubernetes] if kubernetes else []
+    return Rendered(helm.template("--namespace", namespace, *version, *given))
 
 
 def at(document: Any, path: str) -> Any:

@@ -121,14 +121,14 @@ class Release:
     def forwarded_bus(self) -> Generator[tuple[str, dict[str, str]]]:
         """Yield the URL of the bus on this machine and an environment with the credentials that may do everything."""
         secret = json.loads(self.kubectl("get", "secret", "flotilla-bus-flotilla", "-o", "json"))["data"]
-        with TemporaryDirectory() as folder, self._forwarded("svc/flotilla-bus", 4222) as port:
+        with TemporaryDirectory() as folder, self.forwarded("svc/flotilla-bus", 4222) as port:
             held = Path(folder) / "flotilla.seed"
             held.write_bytes(b"\n".join(base64.b64decode(one) for one in secret.values()))
             given = {"FLOTILLA_NATS_CREDS": str(held), "FLOTILLA_NATS_CA": str(held)}
             yield f"tls://localhost:{port}", {**os.environ, **given}
 
     @contextmanager
-    def _forwarded(self, target: str, port: int) -> Generator[int]:
+    def forwarded(self, target: str, port: int) -> Generator[int]:
         """Yield the port of this machine that `kubectl port-forward` sends on."""
         words = ("-n", NAMESPACE, "port-forward", target, f":{port}")
         command = [self._cluster.program("kubectl"), "--kubeconfig", self._cluster.kubeconfig, *words]

@@ -12,6 +12,7 @@ from tests.integration.browser.conftest import Visit
 from tests.integration.browser.pages import EVIL_PAGES, workload
 from tests.integration.browser.site.apiserver import ADMIN
 from tests.integration.browser.site.scene import EVIL, LAIR, SHOP, WEB
+from tests.integration.browser.site.site import Site
 from tests.integration.browser.visitor import Visitor
 from tests.testkit.tables import cases
 
@@ -28,17 +29,17 @@ FOREIGN = """
 
 
 @pytest.mark.parametrize("path", cases({name: (path,) for name, path in EVIL_PAGES.items()}))
-async def test_texts_of_attackers_stay_texts(admin: Visitor, path: str) -> None:
-    await admin.open(path)
-    await expect(admin.heading).not_to_be_empty()
-    await admin.page.evaluate("() => new Promise(done => setTimeout(done, 100))")  # an error of an image comes later
-    assert await admin.page.evaluate(FOREIGN) == []
+async def test_texts_of_attackers_stay_texts(reader: Visitor, path: str) -> None:
+    await reader.open(path)
+    await expect(reader.heading).not_to_be_empty()
+    await reader.page.evaluate("() => new Promise(done => setTimeout(done, 100))")  # an error of an image comes later
+    assert await reader.page.evaluate(FOREIGN) == []
 
 
-async def test_a_hostile_name_leads_to_its_own_page(admin: Visitor) -> None:
-    await admin.open("/?namespace=" + LAIR)
-    await admin.link(EVIL).first.click()
-    await expect(admin.heading).to_contain_text(EVIL)
+async def test_a_hostile_name_leads_to_its_own_page(reader: Visitor) -> None:
+    await reader.open("/?namespace=" + LAIR)
+    await reader.link(EVIL).first.click()
+    await expect(reader.heading).to_contain_text(EVIL)
 
 
 async def test_a_text_in_the_policy_is_counted(visit: Visit) -> None:
@@ -80,20 +81,20 @@ async def test_no_other_site_can_frame_the_console(visit: Visit) -> None:
         assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
 
 
-async def test_no_other_site_can_act(visit: Visit) -> None:
+async def test_no_other_site_can_act(visit: Visit, console: Site) -> None:
     action = f"{{url}}{workload(SHOP, WEB, 'action', 'pause')}"
     async with visit(ADMIN) as user:
         target = action.format(url=user.site.url)
         form = f"<form method=post action='{target}'><input name=confirm value=true><button>Win</button></form>"
         async with attacker(form) as trap:
-            writes = len(user.site.world.api.writes)
+            writes = len(console.world.api.writes)
             await user.page.goto(trap)
             async with user.page.expect_navigation() as navigation:
                 await user.page.get_by_role("button").click()
             answer = await navigation.value
             assert answer is not None
             assert answer.status in (401, 403), await answer.text()
-            assert len(user.site.world.api.writes) == writes
+            assert len(console.world.api.writes) == writes
 
 
 async def test_a_form_without_its_token_is_refused(visit: Visit) -> None:

@@ -41,13 +41,13 @@ async def tab_to(user: Visitor, target: Locator) -> None:
 
 
 @pytest.mark.parametrize("page", cases({name: (page,) for name, page in PAGES.items()}))
-async def test_every_control_is_a_stop_with_a_visible_mark(admin: Visitor, page: Listed) -> None:
-    await admin.open(page.path)
-    await expect(admin.main).to_contain_text(page.says)
-    reachable, stops = await admin.page.evaluate(REACHABLE), 0
+async def test_every_control_is_a_stop_with_a_visible_mark(reader: Visitor, page: Listed) -> None:
+    await reader.open(page.path)
+    await expect(reader.main).to_contain_text(page.says)
+    reachable, stops = await reader.page.evaluate(REACHABLE), 0
     for _ in range(MOST_STOPS):
-        await admin.page.keyboard.press("Tab")
-        stop = await admin.page.evaluate(STOP)
+        await reader.page.keyboard.press("Tab")
+        stop = await reader.page.evaluate(STOP)
         if stop is None or not stop[0]:
             break
         assert stop[1], f"no visible focus: {stop[2]}"

@@ -107,6 +107,19 @@ async def test_tabs_of_a_browser_share_one_stream(admin: Visitor, console: Site)
     await console.world.explain(CLONE_SET, ledger)
 
 
+async def test_without_shared_workers_each_tab_has_its_own_stream(visit: Visit, console: Site) -> None:
+    async with visit(ADMIN) as user:
+        await user.context.add_init_script("delete globalThis.SharedWorker")
+        await user.open()
+        other = await user.tab()
+        await connected(console, streams=2)
+        ledger = scene(NOW).of(CLONE_SET, LEDGER)
+        await console.world.explain(CLONE_SET, ledger, Reason(State.HELD, "Held", "shown in both tabs"))
+        for tab in (user.page, other):
+            await expect(tab.get_by_role("main")).to_contain_text("shown in both tabs", timeout=SOON)
+        await console.world.explain(CLONE_SET, ledger)
+
+
 async def test_a_restarted_console_is_a_banner_for_a_while(visit: Visit, restored: Site) -> None:
     async with visit(ADMIN) as user:
         await user.open()

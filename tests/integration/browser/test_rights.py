@@ -9,6 +9,7 @@ from tests.integration.browser.conftest import Visit
 from tests.integration.browser.pages import PAGES, workload
 from tests.integration.browser.site.apiserver import ADMIN, NOBODY, SHOPKEEPER
 from tests.integration.browser.site.scene import BANK, EVIL, LAIR, LEDGER
+from tests.integration.browser.visitor import Visitor
 from tests.testkit.tables import cases
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -18,10 +19,9 @@ FOREIGN = re.compile(rf"\b({BANK}|{LAIR}|{LEDGER}|vault|guard|evil)\b")
 
 
 @pytest.mark.parametrize("path", cases({name: (page.path,) for name, page in PAGES.items()}))
-async def test_no_page_names_what_may_not_be_seen(visit: Visit, path: str) -> None:
-    async with visit(SHOPKEEPER) as user:
-        answer = await user.context.request.get(user.site.url + path)
-        assert FOREIGN.findall(await answer.text()) == []
+async def test_no_page_names_what_may_not_be_seen(shopkeeper: Visitor, path: str) -> None:
+    answer = await shopkeeper.context.request.get(shopkeeper.site.url + path)
+    assert FOREIGN.findall(await answer.text()) == []
 
 
 async def test_rows_counts_and_search_have_the_own_namespace_only(visit: Visit) -> None:
@@ -50,11 +50,10 @@ async def test_rows_counts_and_search_have_the_own_namespace_only(visit: Visit) 
         }
     ),
 )
-async def test_what_may_not_be_seen_does_not_exist(visit: Visit, path: str) -> None:
-    async with visit(SHOPKEEPER) as user:
-        hidden = await user.context.request.get(user.site.url + path)
-        missing = await user.context.request.get(user.site.url + path.replace(LEDGER, "nothing").replace(BANK, "none"))
-        assert (hidden.status, missing.status) == (404, 404)
+async def test_what_may_not_be_seen_does_not_exist(shopkeeper: Visitor, path: str) -> None:
+    get, url = shopkeeper.context.request.get, shopkeeper.site.url
+    hidden, missing = await get(url + path), await get(url + path.replace(LEDGER, "nothing").replace(BANK, "none"))
+    assert (hidden.status, missing.status) == (404, 404)
 
 
 async def test_a_change_of_what_may_not_be_seen_reaches_nobody(visit: Visit) -> None:

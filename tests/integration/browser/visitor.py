@@ -3,12 +3,11 @@
 import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Literal
+from typing import Literal, Protocol
 
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Dialog, Locator, Page, expect
 
 from tests.integration.browser.site.front import WHO
-from tests.integration.browser.site.site import Site
 
 Scheme = Literal["light", "dark"]
 
@@ -26,10 +25,16 @@ EXPECTED = re.compile(r"Failed to load resource: (net::ERR_|the server responded
 """Browsers note failed requests in the console, which tests provoke."""
 
 
+class Served(Protocol):
+    """A console at an address."""
+
+    url: str
+
+
 class Visitor:
     """A user's browser: a context of Chromium, with one page or several."""
 
-    def __init__(self, site: Site, context: BrowserContext, page: Page) -> None:
+    def __init__(self, site: Served, context: BrowserContext, page: Page) -> None:
         self.site, self.context, self.page = site, context, page
         self.troubles: list[str] = []
         """Dialogs, errors of scripts, and violations of the Content-Security-Policy."""
@@ -102,7 +107,7 @@ class Visitor:
 @asynccontextmanager
 async def visitor(
     browser: Browser,
-    site: Site,
+    site: Served,
     user: str,
     *,
     scripts: bool = True,
