@@ -1,6 +1,7 @@
 """The figures of the console with 30,000 pods in 2,000 CloneSets (docs/performance.md): played into real processes.
 
 There is no control plane: `played/` is what watcher and console read. A viewer is a connection that shows the fleet.
+What users wait for is measured in Chromium.
 """
 
 import asyncio
@@ -15,16 +16,23 @@ from pathlib import Path
 import aiohttp
 import pytest
 import pytest_asyncio
+from playwright.async_api import Page, async_playwright
 
 from flotilla_console import web
+from flotilla_dev.cluster.nats import ENVIRONMENT
 from flotilla_dev.cluster.ports import free_ports
 from tests.perf.limits import within
 from tests.perf.played.population import Sizes
 from tests.perf.played.stage import Stage, stage
+from tests.support.chromium import FLAGS, chromium
+from tests.support.fleet import memory_mib
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(900)]
 
 SIZES = Sizes(sets=2000, pods_each=15, nodes=500)
+GO_LIMIT = "400MiB"
+"""The memory from which on nats-server collects garbage more often: docs/sizing.md advises more than the default."""
+
 CHANGES, CHANGES_SECONDS = 200, 30
 """Changes of pods a second, and for how long."""
 
@@ -32,6 +40,51 @@ VIEWERS = 10
 REQUESTS = 40
 QUERIES = ("/?sort=name", "/?sort=-pods", "/?sort=-age", "/?q=set-1", "/?namespace=space-3", "/?q=set-19&sort=-name")
 SETTLED_SECONDS = 5.0
+TAB_SECONDS = 3600
+"""Time for which a tab shows the fleet while pods change; its memory must not grow with it."""
+TAB_CHANGES = 20
+
+FIRST_ROWS = """
+() => new Promise(done => new PerformanceObserver(list => {
+  const found = list.getEntriesByName("first-contentful-paint");
+  if (found.length) done(found[0].startTime);
+}).observe({type: "paint", buffered: true}))
+"""
+"""Milliseconds from the navigation to the first rows, which are in the document."""
+
+OBSERVE_TASKS = """
+window.tasks = [];
+new PerformanceObserver(list => window.tasks.push(...list.getEntries().map(one => one.duration)))
+  .observe({type: "longtask", buffered: true});
+"""
+"""Collects tasks of the page above 50 ms, which are those that browsers report."""
+
+SHOWN = """
+([kind, value]) => new Promise(done => {
+  const main = document.getElementById("main"), started = performance.now(), before = main.textContent;
+  const look = () => main.textContent === before
+    ? requestAnimationFrame(look)
+    : requestAnimationFrame(() => done(performance.now() - started));
+  if (kind === "sort") {
+    [...main.querySelectorAll("th a")].find(one => one.textContent.trim().startsWith(value)).click();
+  } else {
+    const field = main.querySelector("input[type=search]");
+    field.value = value;
+    field.dispatchEvent(new Event("input", {bubbles: true}));
+  }
+  look();
+})
+"""
+"""Sorts by a column or types into the search field; returns the milliseconds until the frame with other rows."""
+
+INTERACTIONS = (
+    ("sort", "Name"),
+    ("search", "set-1"),
+    ("sort", "Pods"),
+    ("search", "set-19"),
+    ("sort", "Name"),
+    ("search", ""),
+)
 SCRIPTS = Path(web.__file__).parent / "static"
 
 
@@ -72,10 +125,12 @@ async def console(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Con
         "--console-sign-in=fixed",
         "--console-fixed-user=viewer",
     )
-    async with stage(tmp_path_factory.mktemp("console"), SIZES, ("watcher", "console"), flags) as played:
-        await played.cold_start()
-        await asyncio.sleep(SETTLED_SECONDS)
-        yield Console(played, port)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(ENVIRONMENT, "GOMEMLIMIT", GO_LIMIT)
+        async with stage(tmp_path_factory.mktemp("console"), SIZES, ("watcher", "console"), flags) as played:
+            await played.cold_start()
+            await asyncio.sleep(SETTLED_SECONDS)
+            yield Console(played, port)
 
 
 async def view(console: Console, stack: AsyncExitStack) -> aiohttp.ClientResponse:
@@ -142,6 +197,67 @@ async def test_viewers_while_pods_change(console: Console) -> None:
     within("console_viewers_core", quiet)
     within("console_longest_task_ms", max(waiting.result()) * 1000)
     within("console_mib", console.memory)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def tab(console: Console) -> AsyncIterator[Page]:
+    """Yield a page of Chromium."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS, "--disable-gpu"])
+        page = await browser.new_page()
+        await page.add_init_script(OBSERVE_TASKS)
+        yield page
+        await browser.close()
+
+
+async def tab_mib(page: Page) -> float:
+    """Return the private memory of the tab's process in MiB: without files and libraries that all tabs share."""
+    assert page.context.browser is not None
+    session = await page.context.browser.new_browser_cdp_session()
+    found = (await session.send("SystemInfo.getProcessInfo"))["processInfo"]
+    await session.detach()
+    return max(
+        memory_mib(one["id"], "RssAnon") + memory_mib(one["id"], "RssShmem")
+        for one in found
+        if one["type"] == "renderer"
+    )
+
+
+async def test_first_rows_in_a_browser(console: Console, tab: Page) -> None:
+    seconds: list[float] = []
+    for _ in range(5):
+        await tab.goto(console.url)
+        seconds.append(await tab.evaluate(FIRST_ROWS) / 1000)
+    within("console_first_paint_seconds", statistics.median(seconds))
+
+
+async def test_sorting_and_filtering_in_a_browser(console: Console, tab: Page) -> None:
+    await tab.goto(console.url)
+    taken: list[float] = []
+    while len(taken) < REQUESTS:
+        taken += [await tab.evaluate(SHOWN, list(one)) for one in INTERACTIONS]
+    within("console_interaction_p95_ms", sorted(taken)[int(0.95 * len(taken))])
+
+
+async def test_tasks_of_a_page_while_pods_change(console: Console, tab: Page) -> None:
+    await tab.goto(console.url)
+    await asyncio.sleep(SETTLED_SECONDS)
+    await tab.evaluate("window.tasks.length = 0")
+    await console.played.play("change", CHANGES, CHANGES_SECONDS)
+    tasks = await tab.evaluate("window.tasks")
+    print(f"\n{len(tasks)} tasks above 50 ms", end="")
+    within("console_page_task_ms", max(tasks, default=0.0))
+
+
+@pytest.mark.timeout(TAB_SECONDS + 600)
+async def test_a_tab_after_an_hour(console: Console, tab: Page) -> None:
+    await tab.goto(console.url)
+    await asyncio.sleep(SETTLED_SECONDS)
+    first = await tab_mib(tab)
+    await console.played.play("change", TAB_CHANGES, TAB_SECONDS)
+    last = await tab_mib(tab)
+    print(f"\ntab: {first:.0f} MiB after its start, {last:.0f} MiB in the end", end="")
+    within("console_tab_mib", last)
 
 
 async def test_size_of_the_scripts() -> None:
