@@ -6,6 +6,7 @@ python -m tests.unit.docs.reason_states      writes it into the page
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -41,11 +42,12 @@ class Given(msgspec.Struct, frozen=True):
     texts: frozenset[str]  # the beginnings of its message, where they are literal
 
 
-def given() -> list[Given]:
-    """Return all calls that give reasons."""
+@cache
+def given() -> tuple[Given, ...]:
+    """Return all calls that give reasons; read once, because parsing all sources takes seconds."""
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
     constants = dict(pair for tree in trees.values() for pair in _constants(tree))
-    return [one for path, tree in trees.items() for one in _calls(path, tree, constants)]
+    return tuple(one for path, tree in trees.items() for one in _calls(path, tree, constants))
 
 
 def table() -> str:
