@@ -4,6 +4,7 @@ The streams hold objects of all namespaces, so all but the messages about one ob
 leases in Flotilla's namespace, which the operators of an installation have.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -54,6 +55,9 @@ MOST_FINDINGS = 30
 MOST_READERS = 200
 MOST_NAMESPACES = 100
 
+_TOKEN = re.compile(r"[a-z0-9_][a-z0-9_-]*").fullmatch
+"""Matches the token of a Kubernetes name, and no wildcard, which would read the messages of many objects."""
+
 _RESOURCES = {resource.id: resource for resource in RESOURCES}
 
 _NOT_ALLOWED = "The bus as a whole carries all namespaces. It needs the right to list leases in namespace "
@@ -93,7 +97,7 @@ def page(watcher: BusWatcher, reader: BusReader, namespace: str, services: Colle
 def object_of(subject: str) -> ObjectKey | None:
     """Return the object whose versions are published on a subject; None for other subjects."""
     match subject.split("."):
-        case ["kube", "v1", group, plural, namespace, name, *_]:
+        case ["kube", "v1", group, plural, namespace, name, *_] if _TOKEN(namespace) and _TOKEN(name):
             resource = _RESOURCES.get(f"{group}.{plural_of(plural)}")
             return None if resource is None else (resource, untoken(namespace), untoken(name))
         case _:
