@@ -82,7 +82,7 @@ async def test_a_console_that_hangs(user: Visitor, place: Scene[Fleet]) -> None:
 
 
 async def test_the_session(user: Visitor, console: Site) -> None:
-    """What the user may no longer see does not stay on the screen."""
+    """Check that nothing that the user may no longer see stays on the screen."""
     await console.proxy.end_sessions()
     await expect(user.banners).to_contain_text("Sign", timeout=PATIENCE)
     await expect(user.link(WEB)).to_have_count(0)

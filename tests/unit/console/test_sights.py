@@ -1,4 +1,4 @@
-"""Who may see and do the same shares a sight, and what is not known is not allowed."""
+"""Users with the same rights share a sight, and an unknown right is not granted."""
 
 from collections.abc import Collection
 from types import SimpleNamespace

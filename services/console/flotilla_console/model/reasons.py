@@ -52,7 +52,7 @@ class ReasonTable:
     def __init__(self, changed: Callable[[ReasonKey], None]) -> None:
         self._reasons: dict[ReasonKey, Reasons] = {}
         self._unconfirmed: set[ReasonKey] = set()
-        """Those of before a new read of the stream that it has not repeated yet: a wiped bus does not have them."""
+        """Reasons that a new read of the stream has not repeated yet. A wiped bus does not have them."""
         self._changed = changed
 
     async def follow(self, bus: Bus) -> None:

@@ -1,4 +1,4 @@
-"""What an identity sees of the model."""
+"""The part of the model that an identity sees."""
 
 import msgspec
 import pytest
