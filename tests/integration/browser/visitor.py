@@ -120,6 +120,7 @@ async def visitor(
         color_scheme=scheme,
         reduced_motion="reduce",
         viewport={"width": width, "height": HEIGHT},
+        ignore_https_errors=True,  # of certificates that a test has made
         locale="en-GB",
         timezone_id="UTC",
     )

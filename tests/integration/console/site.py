@@ -26,6 +26,7 @@ VALUES = (
     "console.signIn={proxy}",
     "console.proxy.secret=proxy",
     "console.impersonation.users={*}",
+    "console.impersonation.groups={developers}",
 )
 RBAC = {"apiVersion": "rbac.authorization.k8s.io/v1"}
 KUBERNETES = "1.36.0"
@@ -57,11 +58,11 @@ class Site:
         """Start the console, and wait until it is ready."""
         await self.flotilla.start(app.NAME, flags=self._flags)
 
-    def admit(self, user: str, namespace: str, rules: Sequence[Json]) -> None:
-        """Give a user these rights in a namespace."""
-        metadata = {"name": user, "namespace": namespace}
-        subject = {"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}
-        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user}
+    def admit(self, name: str, namespace: str, rules: Sequence[Json], kind: str = "User") -> None:
+        """Give a user or a group these rights in a namespace."""
+        metadata = {"name": name, "namespace": namespace}
+        subject = {"kind": kind, "name": name, "apiGroup": "rbac.authorization.k8s.io"}
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
         self.flotilla.cluster.create(
             RBAC | {"kind": "Role", "metadata": metadata, "rules": list(rules)},
             RBAC | {"kind": "RoleBinding", "metadata": metadata, "subjects": [subject], "roleRef": reference},
@@ -77,17 +78,21 @@ class Site:
         )
 
 
+async def account(flotilla: Fleet) -> Path:
+    """Return a kubeconfig with the account that the chart gives the console."""
+    chart = rendered(await helm(), *VALUES, kubernetes=KUBERNETES)
+    return await asyncio.to_thread(kubeconfig_of, app.NAME, flotilla.cluster, chart)
+
+
 @asynccontextmanager
 async def site(flotilla: Fleet, folder: Path) -> AsyncGenerator[Site]:
     """Run console and proxy for the time of the block."""
-    chart = rendered(await helm(), *VALUES, kubernetes=KUBERNETES)
-    account = await asyncio.to_thread(kubeconfig_of, app.NAME, flotilla.cluster, chart)
     own, port = free_ports(2)
     secret, key = folder / "proxy-secret", folder / "cookie-key"
     secret.write_text(SECRET, encoding="utf-8")
     key.write_bytes(urlsafe_b64encode(bytes(range(32))))
     flags = (
-        f"--kubeconfig={account}",
+        f"--kubeconfig={await account(flotilla)}",
         f"--console-listen={HOST}",
         f"--console-port={own}",
         "--console-sign-in=proxy",

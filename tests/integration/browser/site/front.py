@@ -1,6 +1,7 @@
 """The proxy in front of the console: it says who the user is, as proxies of companies do, and counts open streams."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -19,10 +20,11 @@ OWN = frozenset({"connection", "transfer-encoding", "content-length", "content-e
 class Front:
     """A reverse proxy."""
 
-    def __init__(self, target: str, secret: str) -> None:
+    def __init__(self, target: str, secret: str, tls: ssl.SSLContext | None = None) -> None:
+        """Take the console's URL, and by what it trusts the proxy: a secret, or a certificate in `tls`."""
         self.sessions_ended = False
         """True: no user is signed in any more, whatever their cookie says."""
-        self._target, self._secret = target, secret
+        self._target, self._secret, self._tls = target, secret, tls
         self._streaming: dict[int, web.Request] = {}
 
     @property
@@ -37,7 +39,9 @@ class Front:
             headers.popall(name, None)
         user = request.cookies.get(WHO, "")
         if user and not self.sessions_ended:
-            headers.update({"X-Remote-User": user, "X-Flotilla-Proxy-Secret": self._secret})
+            headers["X-Remote-User"] = user
+            if self._secret:
+                headers["X-Flotilla-Proxy-Secret"] = self._secret
         body = await request.read()
         async with aiohttp.ClientSession(auto_decompress=False, timeout=aiohttp.ClientTimeout(total=None)) as session:
             try:
@@ -47,6 +51,7 @@ class Front:
                     headers=headers,
                     data=body,
                     allow_redirects=False,
+                    ssl=self._tls or True,
                 )
                 async with asked as answer:
                     return await self._pass_on(request, answer)
@@ -80,9 +85,9 @@ class Front:
 
 
 @asynccontextmanager
-async def front(port: int, target: str, secret: str) -> AsyncGenerator[Front]:
+async def front(port: int, target: str, secret: str = "", tls: ssl.SSLContext | None = None) -> AsyncGenerator[Front]:
     """Run the proxy for the time of the block."""
-    made = Front(target, secret)
+    made = Front(target, secret, tls)
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", made.forward)
     runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)

@@ -11,7 +11,8 @@ from joserfc.jwk import OctKey, RSAKey
 from flotilla_console.access.oidc import FLOW_COOKIE
 from flotilla_console.access.settings import AccessSettings, OidcSettings
 from tests.support.fake_clock import FakeClock
-from tests.unit.console.access.fakes import CLIENT, ISSUER, ORIGIN, Console, Provider, ReviewApi, texts
+from tests.support.openid import CLIENT
+from tests.unit.console.access.fakes import ISSUER, ORIGIN, Console, FakeProvider, ReviewApi, texts
 
 
 class Scene:
@@ -19,7 +20,7 @@ class Scene:
 
     def __init__(self, **settings: Any) -> None:
         self.clock = FakeClock()
-        self.provider = Provider(self.clock)
+        self.provider = FakeProvider(self.clock)
         oidc = {"issuer": ISSUER, "client_id": CLIENT, "redirect_url": f"{ORIGIN}/signin/oidc/callback"}
         access = AccessSettings(ways=("oidc",), oidc=OidcSettings(**(oidc | settings)), attempts_per_minute=100)
         self.console = Console(access, ReviewApi(), self.clock, self.provider)
@@ -197,7 +198,7 @@ async def test_documents_are_cached_and_rotated_keys_are_read_again():
     documents = [path for path in scene.provider.reads if path != "/realm/token"]
     assert documents == ["/realm/.well-known/openid-configuration", "/realm/keys"]
     scene.provider.rotate()
-    scene.provider._used.clear()
+    scene.provider.forget_codes()
     scene.clock.time = 31
     assert (await scene.sign_in()).status_code == 200
     assert scene.provider.reads.count("/realm/keys") == 2
