@@ -71,6 +71,8 @@ async def run(context: Context) -> None:
         console = _Console(context, sign_in, model, acting)
         group.create_task(model.run())
         group.create_task(console.examiner.run())
+        if sign_in.has("oidc") or sign_in.has("token"):
+            await sign_in.ended.share(context.bus, context.service)
         await model.synced()
         await console.serve()
 

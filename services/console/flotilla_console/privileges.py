@@ -21,6 +21,7 @@ from flotilla_common.api.resources import (
     VALIDATING,
     Resource,
 )
+from flotilla_common.bus import subjects
 from flotilla_common.bus.permissions import Permissions, observer_permissions
 from flotilla_common.control.spec import EVENTS, OWN_NAMESPACE, READ, read_rules
 from flotilla_common.control.watches import AccessRule
@@ -58,6 +59,6 @@ AS_USERS: tuple[AccessRule, ...] = (
 
 
 def bus_permissions(service: str) -> Permissions:
-    """Return the permissions on the bus: reads, and heartbeats."""
-    seen = observer_permissions(service)
-    return msgspec.structs.replace(seen, publish=tuple(dict.fromkeys((*seen.publish, *PUBLISH))))
+    """Return the permissions on the bus: reads, heartbeats, and sessions that were signed out."""
+    seen, ended = observer_permissions(service), subjects.ended_session(service, "*")
+    return msgspec.structs.replace(seen, publish=tuple(dict.fromkeys((*seen.publish, *PUBLISH, ended))))

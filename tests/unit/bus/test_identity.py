@@ -125,12 +125,12 @@ def test_the_service_that_serves_metrics_reads_its_streams_and_no_other() -> Non
     assert not found.answers
 
 
-def test_the_console_only_reads() -> None:
+def test_the_console_reads_and_publishes_ended_sessions() -> None:
     found = bus_permissions()["console"]
     heartbeat, *others = found.publish
     assert heartbeat == "heartbeat.v1.console.*"
     reads = ("$JS.API.STREAM.INFO.", "$JS.API.STREAM.LIST", "$JS.API.STREAM.MSG.GET.", "$JS.API.CONSUMER.", "$JS.FC.")
-    assert [subject for subject in others if not subject.startswith(reads)] == []
+    assert [subject for subject in others if not subject.startswith(reads)] == ["act.v1.console.sessions._.*"]
     assert set(found.subscribe) == {"_INBOX.console.>", "heartbeat.v1.*.*"}
     assert not found.answers
 

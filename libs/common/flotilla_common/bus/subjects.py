@@ -93,6 +93,11 @@ def act(service: str, resource: Resource, namespace: str, name: str) -> str:
     return f"act.v1.{service}.{resource.plural}.{token(namespace)}.{token(name)}"
 
 
+def ended_session(service: str, digest: str) -> str:
+    """Return the subject on which a service publishes that a user has ended a session; the digest is of its id."""
+    return f"act.v1.{service}.sessions.{NO_NAMESPACE}.{digest}"
+
+
 def why(resource: Resource, namespace: str, name: str) -> str:
     """Return the subject on which the last plan's reasons for an object are published."""
     return f"why.v1.{resource.plural}.{token(namespace)}.{token(name)}"

@@ -1,8 +1,6 @@
-"""Sessions: an encrypted cookie is all there is of one, except when it was ended.
+"""Sessions: an encrypted cookie is all there is of one, except when it was ended (see `ended`).
 
-A session that was signed out is on a list until its cookie would have expired, so that copies of the cookie end with
-it. The list is that of one process: with several replicas a copied cookie is accepted by the others, and after a
-restart by this one, until it expires. Replacing the key ends all sessions everywhere.
+Replacing the key ends all sessions.
 """
 
 import secrets
@@ -13,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from flotilla_common.clock import Clock
+from flotilla_console.access.ended import EndedSessions
 from flotilla_console.access.identity import Identity
 from flotilla_console.access.sealing import Seal
 from flotilla_console.access.settings import Way
@@ -25,9 +24,6 @@ OWN: Way = "key"
 
 MOST_BYTES = 4000
 """Largest cookie that all browsers keep (4096 bytes with its name and attributes)."""
-
-MOST_ENDED = 10_000
-"""Most ended sessions on the list."""
 
 
 class TooLarge(Exception):
@@ -60,11 +56,11 @@ class Session(msgspec.Struct, frozen=True, tag="session", omit_defaults=True):
 class Sessions:
     """Begins, reads and ends sessions."""
 
-    def __init__(self, seal: Seal, clock: Clock, seconds: float) -> None:
+    def __init__(self, seal: Seal, clock: Clock, seconds: float, ended: EndedSessions) -> None:
         self._seal = seal
         self._clock = clock
         self._seconds = seconds
-        self._ended: dict[str, float] = {}
+        self._ended = ended
 
     def begin(self, response: Response, identity: Identity, way: str, expires: float | None = None) -> None:
         """Set the cookie of a new session, which ends at `expires` at the latest. Raises TooLarge."""
@@ -91,7 +87,7 @@ class Sessions:
         """Return the session of the request, unless it has expired or was ended."""
         text = request.cookies.get(COOKIE, "")
         session = self._seal.open(text, Session, self._seconds) if text else None
-        if session is None or session.expires <= self._clock.now().timestamp() or session.id in self._ended:
+        if session is None or session.expires <= self._clock.now().timestamp() or self._ended.has(session.id):
             return None
         return session
 
@@ -99,12 +95,5 @@ class Sessions:
         """End the session of the request, for all copies of its cookie."""
         session = self.of(request)
         if session is not None:
-            self._forget_expired()
-            self._ended[session.id] = session.expires
+            self._ended.end(session.id)
         response.delete_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="strict")
-
-    def _forget_expired(self) -> None:
-        now = self._clock.now().timestamp()
-        self._ended = {ended: expires for ended, expires in self._ended.items() if expires > now}
-        while len(self._ended) >= MOST_ENDED:
-            del self._ended[next(iter(self._ended))]

@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
+from flotilla_console.access.ended import EndedSessions
 from flotilla_console.access.guards import Attempts, Csrf, form_of, local_path, refuse_other_sites
 from flotilla_console.access.identity import Identity, authenticated
 from flotilla_console.access.oidc import Oidc
@@ -44,7 +45,8 @@ class SignIn:
         seal = Seal(keys_of(settings.key_file), clock)
         self.settings = settings
         self.seal = seal
-        self.sessions = Sessions(seal, clock, settings.session_seconds)
+        self.ended = EndedSessions(clock, settings.session_seconds)
+        self.sessions = Sessions(seal, clock, settings.session_seconds, self.ended)
         self.csrf = Csrf(seal)
         self.attempts = Attempts(clock, settings.attempts_per_minute)
         self.tokens = TokenReviews(api, clock, grace=settings.rights_grace_seconds)
