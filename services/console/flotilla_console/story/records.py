@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
-from heapq import heappop, heappush
 from typing import Generic, Protocol
 
 import msgspec
@@ -12,6 +11,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message, OnMessage
 from flotilla_common.clock import Clock
+from flotilla_console.story.newest import Newest
 from flotilla_console.story.shared import Shared
 from flotilla_insight.history.gather import act_subjects, concerns
 from flotilla_insight.published import Act, Record, Why, decoded
@@ -55,44 +55,24 @@ class Scanner(Protocol):
 
 
 class _Kept(Generic[Record]):
-    """The newest records of several reads, each once, even if a read begins again."""
+    """The newest records that concern a workload."""
 
     def __init__(self, kind: type[Record], keep: Callable[[Record], bool], word: bytes, limits: Limits) -> None:
         self._kind = kind
         self._keep = keep
         self._word = word
-        self._limits = limits
-        self._heap: list[tuple[int, int, Record]] = []  # sequence, size, record; the oldest first
-        self._seen: set[int] = set()
-        self._bytes = 0
-        self._oldest = 0  # sequence up to which records were left out
-        self.cut = 0
+        self.newest = Newest[Record](limits.records, limits.bytes)
         self.unreadable = 0
 
     def take(self, message: Message) -> None:
         """Keep a record that concerns the workload."""
-        sequence = message.sequence
-        if self._word not in message.data or sequence in self._seen or sequence <= self._oldest:
+        if self._word not in message.data or not self.newest.see(message.sequence):
             return
-        self._seen.add(sequence)
         record = decoded(message.data, self._kind)
         if record is None:
             self.unreadable += 1
         elif self._keep(record):
-            heappush(self._heap, (sequence, len(message.data), record))
-            self._bytes += len(message.data)
-            self._shorten()
-
-    def _shorten(self) -> None:
-        while len(self._heap) > self._limits.records or self._bytes > self._limits.bytes:
-            self._oldest, size, _ = heappop(self._heap)
-            self._bytes -= size
-            self.cut += 1
-
-    @property
-    def records(self) -> tuple[Record, ...]:
-        """Return them in the order of the stream."""
-        return tuple(record for _, _, record in sorted(self._heap, key=lambda one: one[0]))
+            self.newest.put(message.sequence, len(message.data), record)
 
 
 def _nothing() -> None:
@@ -118,10 +98,10 @@ async def read(bus: Scanner, resource: Resource, namespace: str, name: str, limi
     except BusError as failure:
         error = f"the records could not be read: {failure}"
     return Recorded(
-        acts=acts.records,
-        decisions=whys.records,
+        acts=tuple(acts.newest),
+        decisions=tuple(whys.newest),
         begins=begins,
-        cut=acts.cut + whys.cut,
+        cut=acts.newest.cut + whys.newest.cut,
         unreadable=acts.unreadable + whys.unreadable,
         error=error,
     )

@@ -1,6 +1,8 @@
 """Reads the messages on the bus about one object: its versions, writes of it, and decisions about it."""
 
 import asyncio
+from functools import partial
+from itertools import chain
 
 import msgspec
 
@@ -10,11 +12,12 @@ from flotilla_common.bus.interface import BusError, Message
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.streams import shards_of
 from flotilla_common.clock import Clock
+from flotilla_console.story.newest import Newest
 from flotilla_console.story.shared import Shared
 from flotilla_insight.traffic import Line, LineReader, stored_at
 
-MOST_LINES = 200
-"""Messages of each stream that are kept: the newest."""
+MOST_LINES, MOST_BYTES = 200, 16 * 1024 * 1024
+"""Messages of each stream that are kept, and bytes of them: the newest."""
 
 READ_SECONDS = 5.0
 """Deadline of one read."""
@@ -31,24 +34,6 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-class _Newest:
-    """The newest messages of a stream, each once, even if the read begins again."""
-
-    def __init__(self) -> None:
-        self.messages: dict[int, Message] = {}
-        self.cut = 0
-        self._oldest = 0  # sequence up to which messages were left out
-
-    def take(self, message: Message) -> None:
-        if message.sequence <= self._oldest:
-            return
-        self.messages[message.sequence] = message
-        if len(self.messages) > MOST_LINES:
-            self._oldest = min(self.messages)
-            del self.messages[self._oldest]
-            self.cut += 1
-
-
 class TrafficReader:
     """Reads the messages about an object once for all viewers."""
 
@@ -61,21 +46,18 @@ class TrafficReader:
         return await self._shared.of((resource, namespace, name))
 
     async def _read(self, key: ObjectKey) -> Traffic:
-        found: dict[str, _Newest] = {}
+        found: dict[str, Newest[Message]] = {}
         error = ""
         try:
             async with asyncio.timeout(READ_SECONDS):
                 for stream, subject in await self._places(*key):
-                    newest = found.setdefault(stream, _Newest())
-                    await self._bus.scan(stream, subject, newest.take, lambda: None)
+                    newest = found.setdefault(stream, Newest(MOST_LINES, MOST_BYTES))
+                    await self._bus.scan(stream, subject, partial(_take, newest), lambda: None)
         except TimeoutError:
             error = f"the messages were not read to their end within {READ_SECONDS:g} s"
         except BusError as failure:
             error = f"the messages could not be read: {failure}"
-        messages = sorted(
-            (message for newest in found.values() for message in newest.messages.values()),
-            key=lambda one: one.stored_at,
-        )
+        messages = sorted(chain.from_iterable(found.values()), key=lambda one: one.stored_at)
         reader, now = LineReader(), self._clock.now()
         lines = [line for one in messages if (line := reader.read(one, stored_at(one, now))) is not None]
         return Traffic(lines=tuple(reversed(lines)), cut=sum(one.cut for one in found.values()), error=error)
@@ -90,3 +72,8 @@ class TrafficReader:
         writes = subjects.ACT_STREAM.name, f"act.v1.*.{resource.plural}.{about}"
         decided = subjects.DECISIONS_STREAM.name, subjects.decisions(resource, namespace, name)
         return [*versions, writes, *([decided] if resource.custom else [])]
+
+
+def _take(newest: Newest[Message], message: Message) -> None:
+    if newest.see(message.sequence):
+        newest.put(message.sequence, len(message.data), message)
