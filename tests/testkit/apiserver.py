@@ -133,13 +133,12 @@ class FakeApi:
         self.asked.append(("list", resource.plural, namespace))
         if error := self.fail_lists or self.errors.get(resource.plural):
             raise error
-        wanted = [pair.partition("=")[::2] for pair in label_selector.split(",") if pair]
         return [
             msgspec.Raw(msgspec.json.encode(document))
             for (plural, where, _name), document in self.objects.items()
             if plural == resource.plural
             and namespace in ("", where)
-            and all(document["metadata"].get("labels", {}).get(key) == value for key, value in wanted)
+            and _selects(label_selector, document["metadata"].get("labels", {}))
         ]
 
     async def stream(
@@ -208,3 +207,9 @@ class FakeApi:
 
     def _events(self, resource: Resource) -> asyncio.Queue[WatchEvent]:
         return self._watches.setdefault(resource.plural, asyncio.Queue())
+
+
+def _selects(selector: str, labels: Mapping[str, str]) -> bool:
+    """Report whether labels match a selector of `key=value` and `key`, which any value matches."""
+    wanted = (pair.partition("=") for pair in selector.split(",") if pair)
+    return all(labels.get(key) == value if sign else key in labels for key, sign, value in wanted)

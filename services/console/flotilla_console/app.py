@@ -93,7 +93,13 @@ class _Console:
             at_once=access.reviews_at_once,
         )
         self._sights = Sights(model, rights, context.clock, actions=_action_rights, further=[self._right])
-        sources = Sources(api=context.api, clock=context.clock, bus=self._bus, bus_url=context.settings.nats_url)
+        sources = Sources(
+            api=context.api,
+            clock=context.clock,
+            bus=self._bus,
+            bus_url=context.settings.nats_url,
+            namespace=context.settings.namespace,
+        )
         self.examiner = Examiner(lambda: examined(sources), context.clock)
         entrance = Entrance(sign_in)
         self._site = Site(self._pages(), entrance, self._sights, context.clock, context.entropy)

@@ -58,7 +58,11 @@ AS_USERS: tuple[AccessRule, ...] = (
 """The requests that it makes as a user: previews, actions, logs and events."""
 
 
+_STORAGE = "$JS.API.INFO"
+"""The subject of the request for the use of storage, for the checks of `flotilla doctor`."""
+
+
 def bus_permissions(service: str) -> Permissions:
     """Return the permissions on the bus: reads, heartbeats, and sessions that were signed out."""
     seen, ended = observer_permissions(service), subjects.ended_session(service, "*")
-    return msgspec.structs.replace(seen, publish=tuple(dict.fromkeys((*seen.publish, *PUBLISH, ended))))
+    return msgspec.structs.replace(seen, publish=tuple(dict.fromkeys((*seen.publish, *PUBLISH, _STORAGE, ended))))

@@ -36,6 +36,12 @@ async def place(flotilla: Fleet, console: Site) -> AsyncIterator[Scene[Fleet]]:
         yield made
 
 
+NOT_MADE = {
+    "the apiserver reaches the webhook, and gets correct responses",
+    "every service has the rights that it uses, and no more",
+}
+"""Checks that need rights which the console has not: to create a CloneSet as a dry run, and to read roles."""
+
 PAGES = {
     "fleet": ("/", HIDDEN),
     "workload": ("{workload}", NEW),
@@ -76,6 +82,19 @@ async def test_a_user_with_one_namespace_sees_nothing_else(visit: Visit, place: 
             if "{" not in path:
                 answer = await user.context.request.get(user.site.url + path)
                 assert HIDDEN not in await answer.text()
+
+
+async def test_the_checks_of_the_doctor_are_made_with_the_rights_of_the_console(
+    visit: Visit, place: Scene[Fleet]
+) -> None:
+    async with visit("root") as user:
+        await user.open("/doctor")
+        await expect(user.main).to_contain_text("The checks were made", timeout=PATIENCE)
+        checks = user.page.locator("#all-checks tr")
+        left = {
+            await check.locator("td").first.inner_text() for check in await checks.filter(has_text="not checked").all()
+        }
+        assert left == NOT_MADE
 
 
 async def test_a_right_given_while_a_page_is_open_shows_more(visit: Visit, place: Scene[Fleet], console: Site) -> None:

@@ -1,13 +1,15 @@
 """Each fault in an otherwise healthy installation has its finding, and no other fact has one."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import msgspec
 import pytest
 
+from flotilla_common.api.documents import Json
 from flotilla_common.control.leases import micro_time
 from flotilla_insight.doctor.catalogue import CHECKS
-from flotilla_insight.doctor.facts import Certificate, Fact, Facts, Leases, Probe
+from flotilla_insight.doctor.facts import Certificate, Fact, Facts, Leases, Probe, Sample
 from flotilla_insight.doctor.gather.bus import wanted
 from flotilla_insight.doctor.gather.cluster import OLD
 from flotilla_insight.installation import rbac
@@ -40,6 +42,25 @@ def test_nothing_is_found_where_all_is_well() -> None:
     outcomes = build.outcomes(well())
     assert [(one.check, one.not_checked) for one in outcomes] == [(check.name, "") for check in CHECKS]
     assert found(well()) == []
+
+
+def seen(check: str, facts: Facts) -> tuple[str, str]:
+    """Return what a check has seen, and why it was not made."""
+    one = next(outcome for outcome in build.outcomes(facts) if outcome.check == check)
+    return one.seen, one.not_checked
+
+
+def test_a_check_says_what_it_could_not_read() -> None:
+    confined = well(
+        node_leases=Fact[Sequence[Json]](why="not allowed: leases"),
+        samples=Fact({"core.nodes": Sample(2), "core.pods": Sample(0, denied=True)}),
+    )
+    clocks, _ = seen("clocks", confined)
+    assert clocks.endswith("but of no node: not allowed: leases")
+    mirrors, _ = seen("mirrors", confined)
+    assert mirrors == "2 objects of 1 resources compared with the bus; not of core.pods, which may not be listed here"
+    nothing = well(samples=Fact({"core.pods": Sample(0, denied=True)}))
+    assert seen("mirrors", nothing)[1] == "not allowed: no published resource may be listed here"
 
 
 HEALTHY: dict[str, Facts] = {

@@ -10,8 +10,10 @@ import pytest
 
 from flotilla_cli.commands.doctor import as_json, lines
 from flotilla_common.api.errors import ApiError, Unreachable
+from flotilla_common.api.resources import LEASE, NODE, POD, Resource
 from flotilla_common.bus.interface import BusError, Follow, Message, OnMessage
-from flotilla_common.kube.interface import Api
+from flotilla_common.control.shards import SERVICE_LABEL
+from flotilla_common.kube.interface import Page
 from flotilla_insight.doctor import collect
 from flotilla_insight.doctor.collect import Sources, fact
 from flotilla_insight.doctor.facts import Fact
@@ -27,7 +29,7 @@ from flotilla_insight.doctor.finding import (
     exit_code,
     keys,
 )
-from flotilla_insight.doctor.gather.bus import PATIENCE_SECONDS, heartbeats
+from flotilla_insight.doctor.gather.bus import PATIENCE_SECONDS, heartbeats, listing
 from flotilla_insight.published import LISTEN_SECONDS
 from tests.support.fake_bus import FakeBus, FakeFollow
 from tests.support.fake_clock import FakeClock
@@ -105,8 +107,8 @@ async def test_why_a_fact_is_missing(error: Exception, why: str) -> None:
 async def test_a_namespace_that_comes_late_costs_only_the_facts_that_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
     missed = asyncio.Event()
 
-    async def namespace(api: Api) -> str:
-        del api
+    async def namespace(places: Sources) -> str:
+        del places
         await missed.wait()
         return "elsewhere"
 
@@ -122,6 +124,30 @@ async def test_a_namespace_that_comes_late_costs_only_the_facts_that_need_it(mon
     facts = await collect.collect(Sources(api=FakeApi().api, clock=FakeClock()))
     assert (facts.namespace, facts.nodes.why) == ("elsewhere", "")
     assert "no answer within 0.05 s" in (facts.home.why, facts.rights.why)
+
+
+class Confined(FakeApi):
+    """An apiserver that lists leases in the namespace `home` only, and no pods."""
+
+    async def list(self, resource: Resource, namespace: str = "", **options: Any) -> Page:
+        if resource == POD or (resource == LEASE and namespace != "home"):
+            raise ApiError(403, "Forbidden", f"{resource.plural} are forbidden")
+        return await super().list(resource, namespace, **options)
+
+
+async def test_without_the_right_to_list_all_leases_those_of_the_own_namespace_count() -> None:
+    confined = Confined()
+    for namespace in ("home", "elsewhere"):
+        labels = {SERVICE_LABEL: "cloneset"}
+        confined.put(LEASE, {"metadata": {"namespace": namespace, "name": "cloneset-0", "labels": labels}})
+    facts = await collect.collect(Sources(api=confined.api, clock=FakeClock(), namespace="home"))
+    found = facts.leases.get()
+    assert [[one["metadata"]["namespace"] for one in part] for part in (found.first, found.last)] == [["home"]] * 2
+
+
+async def test_what_may_not_be_listed_is_not_compared() -> None:
+    found = await listing(Confined().api, [POD, NODE])
+    assert [(resource.kind, one.denied) for resource, one in found.items()] == [("Pod", True), ("Node", False)]
 
 
 class Speakers(FakeBus):

@@ -83,6 +83,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     bus: NatsBus | None = None
     bus_url: str | None = None
+    namespace: str = ""  # of the installation; empty: it is looked up
     enrolled: frozenset[str] = frozenset()  # nodes that have credentials for the bus
     local: Sequence[str] | None = None  # the services of the local set; None: it is not one
     processes: Callable[[], Awaitable[Sequence[Health]]] = no_processes  # of the local set
@@ -101,7 +102,7 @@ class _Look:
         self._api = places.api
         self._clock = places.clock
         self._asked: dict[str, asyncio.Task[Fact[Any]]] = {}
-        self._home = asyncio.ensure_future(_namespace(places.api))
+        self._home = asyncio.ensure_future(_namespace(places))
         self._over = asyncio.Event()
 
     async def facts(self) -> Facts:
@@ -137,7 +138,7 @@ class _Look:
             "foreign": self._with(cluster.foreign, self._answer("definitions")),
             "webhook_certificate": self._webhook_certificate(),
         }
-        long = {"probes": cluster.probes(api, clock), "leases": cluster.leases(api, self._over)}
+        long = {"probes": cluster.probes(api, clock), "leases": cluster.leases(api, self._namespace, self._over)}
         return {name: (asking, SECONDS) for name, asking in quick.items()} | {
             name: (asking, LONG_SECONDS) for name, asking in long.items()
         }
@@ -228,11 +229,13 @@ class _Look:
         return self._places.bus
 
 
-async def _namespace(api: Api) -> str:
+async def _namespace(places: Sources) -> str:
     """Return the namespace of the installation, by its own binding; the default one if that cannot be read."""
+    if places.namespace:
+        return places.namespace
     try:
         async with asyncio.timeout(SECONDS):
-            binding = await get(api, Place(CLUSTER_ROLE_BINDING, "", account("webhook"))) or {}
+            binding = await get(places.api, Place(CLUSTER_ROLE_BINDING, "", account("webhook"))) or {}
     except (ApiError, Unreachable, TimeoutError):
         return NAMESPACE
     subjects = mappings(binding.get("subjects"))

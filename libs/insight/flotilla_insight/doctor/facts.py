@@ -137,7 +137,7 @@ class Sample(msgspec.Struct, frozen=True):
     """Objects of a resource, compared some seconds later with the bus.
 
     It has the names of objects that are missing on the bus, older there, or there although deleted. `version`: the
-    apiserver's, after the comparison.
+    apiserver's, after the comparison. `denied`: the objects may not be listed.
     """
 
     compared: int
@@ -145,6 +145,7 @@ class Sample(msgspec.Struct, frozen=True):
     stale: Sequence[str] = ()
     ghosts: Sequence[str] = ()
     version: str = ""
+    denied: bool = False
 
 
 class Health(msgspec.Struct, frozen=True):

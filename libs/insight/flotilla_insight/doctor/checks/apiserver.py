@@ -52,9 +52,11 @@ def check_clocks(facts: Facts) -> Looked:
         if abs(ahead) > OFF_SECONDS:
             yield _off(about, ahead)
     ready = {text(member(one, "metadata").get("name")) for one in facts.nodes.get() if is_true(one, "Ready")}
-    for lease in facts.node_leases.get():
+    leases = facts.node_leases.found
+    for lease in leases or ():
         yield from _node(lease, ready, facts.now, server)
-    return f"clocks of apiserver, this machine, {len(others)} replicas and {len(facts.node_leases.get())} nodes"
+    nodes = f"and {len(leases)} nodes" if leases is not None else f"but of no node: {facts.node_leases.why}"
+    return f"clocks of apiserver, this machine, {len(others)} replicas {nodes}"
 
 
 def _node(lease: Json, ready: set[str], now: datetime, server: float) -> Iterator[Finding]:

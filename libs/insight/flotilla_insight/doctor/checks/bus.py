@@ -12,7 +12,7 @@ from flotilla_common.api.uidranges import MOST_RANGES
 from flotilla_common.bus.jetstream import stream_config
 from flotilla_common.bus.pod_shards import unsharded
 from flotilla_common.bus.subjects import LISTING
-from flotilla_insight.doctor.facts import Banner, Facts, ReplicaHeartbeat, Stream
+from flotilla_insight.doctor.facts import Banner, Facts, NotKnown, ReplicaHeartbeat, Stream
 from flotilla_insight.doctor.finding import Finding, Looked, broken, warning
 from flotilla_insight.doctor.gather.bus import wanted, with_markers
 from flotilla_insight.durations import span
@@ -213,7 +213,12 @@ def check_mirrors(facts: Facts) -> Looked:
         ):
             if names:
                 yield broken(code, about, f"{_some(names)}: {what}", _RESTART)
-    return f"{sum(one.compared for one in samples.values())} objects of {len(samples)} resources compared with the bus"
+    if samples and all(sample.denied for sample in samples.values()):
+        raise NotKnown("not allowed: no published resource may be listed here")
+    denied = [resource for resource, sample in samples.items() if sample.denied]
+    compared = f"{sum(one.compared for one in samples.values())} objects of {len(samples) - len(denied)} resources"
+    left_out = f"; not of {', '.join(denied)}, which may not be listed here" if denied else ""
+    return f"{compared} compared with the bus{left_out}"
 
 
 def _mirrors(one: ReplicaHeartbeat) -> Iterator[Finding]:

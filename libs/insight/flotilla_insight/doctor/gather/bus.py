@@ -186,10 +186,11 @@ class Listed(msgspec.Struct, frozen=True):
     objects: Sequence[ObjectMeta]
     version: str
     complete: bool
+    denied: bool = False  # they may not be listed
 
 
 async def listing(api: Api, resources: Sequence[Resource]) -> Mapping[Resource, Listed]:
-    """Return some objects of each resource that is served. Raises ApiError if they may not be read."""
+    """Return some objects of each resource that is served."""
     found = await asyncio.gather(*(_listed(api, resource) for resource in resources))
     return {resource: one for resource, one in zip(resources, found, strict=True) if one is not None}
 
@@ -209,13 +210,14 @@ async def _listed(api: Api, resource: Resource) -> Listed | None:
     try:
         page = await api.list(resource, limit=OBJECTS, metadata_only=True)
     except ApiError as error:
-        if error.code == 403:
-            raise
-        return None  # it is not served
+        denied = Listed([], "", complete=False, denied=True)
+        return denied if error.code == 403 else None  # else it is not served
     return Listed([metadata_of(raw) for raw in page.items], page.resource_version, not page.next_token)
 
 
 async def _sample(bus: NatsBus, resource: Resource, listed: Listed) -> Sample:
+    if listed.denied:
+        return Sample(0, denied=True)
     missing, stale = list[str](), list[str]()
     for meta in listed.objects:
         message = await newest(bus, resource, meta.namespace, meta.name)

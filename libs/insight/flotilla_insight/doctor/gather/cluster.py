@@ -5,7 +5,7 @@ webhook 30 s; the probes wait for less.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
@@ -105,11 +105,21 @@ async def policies(api: Api) -> frozenset[str]:
     return frozenset(name_of(one) for policies in found for one in policies)
 
 
-async def leases(api: Api, over: asyncio.Event) -> Leases:
-    """Return Flotilla's leases now, and again when the look is `over`."""
-    first = await listed(api, LEASE, selector=SERVICE_LABEL)
+async def leases(api: Api, home: Callable[[], Awaitable[str]], over: asyncio.Event) -> Leases:
+    """Return Flotilla's leases now, and again when the look is `over`.
+
+    Those of all namespaces show a second installation; who may not list them gets those of the `home` namespace.
+    """
+    namespace = ""
+    try:
+        first = await listed(api, LEASE, selector=SERVICE_LABEL)
+    except ApiError as error:
+        if error.code != 403:
+            raise
+        namespace = await home()
+        first = await listed(api, LEASE, namespace, SERVICE_LABEL)
     await over.wait()
-    return Leases(first, await listed(api, LEASE, selector=SERVICE_LABEL))
+    return Leases(first, await listed(api, LEASE, namespace, SERVICE_LABEL))
 
 
 async def leader(api: Api) -> Json:
