@@ -12,7 +12,7 @@ GAP_WIDTH = 16
 LINE_HEIGHT = 60
 """The height of the line above the lanes."""
 
-COLUMN, BOX, ROW, BOX_HEIGHT = 240, 180, 64, 44
+COLUMN, BOX, ROW, BOX_HEIGHT = 420, 300, 56, 44
 """Distance of columns and width of boxes, distance of rows and height of boxes, of a graph."""
 
 

@@ -119,8 +119,13 @@ def _bar(one: Bar, _: Frame) -> Markup:
         rects.append(element("rect", {"class": f"fill-{part.tone}", "x": x, "y": 0, "width": width, "height": 8}))
         x += width
     picture = {"class": "bar-picture", "viewBox": "0 0 1000 8", "preserveAspectRatio": "none", "aria-hidden": "true"}
-    text = f"{one.label} {', '.join(f'{part.count} {part.label}' for part in one.parts)} of {one.total}".lstrip()
-    return element("span", {"class": "bar"}, element("svg", picture, *rects), element("span", None, text))
+    return element("span", {"class": "bar"}, element("svg", picture, *rects), element("span", None, _bar_text(one)))
+
+
+def _bar_text(one: Bar) -> str:
+    """Return what the colours say. The label says how many are as they should be."""
+    parts = [f"{part.count} {part.label}" for part in one.parts if not (one.label and part.tone == "ok")]
+    return ", ".join([one.label, *parts]) if one.label else f"{', '.join(parts)} of {one.total}"
 
 
 # Blocks

@@ -26,7 +26,7 @@ from flotilla_console.blocks.types import Edge, Gap, Graph, Lane, Lanes, Node, T
 _LANE_HEIGHT = 20
 _MIN_WIDTH = 2
 _MAX_TEXT_ROWS = 1000
-_LABEL_CHARACTERS = 24
+_LABEL_CHARACTERS = 40
 
 
 def lanes(one: Lanes) -> Markup:
@@ -54,7 +54,17 @@ def _line(one: Lanes, scale: Scale) -> Markup:
     drawn += [_tick(tick, scale, LINE_HEIGHT) for tick in one.ticks]
     drawn += [element("path", {"class": "ceiling", "d": steps(one.ceiling, scale, top)})]
     drawn += [element("path", {"class": "line", "d": steps(one.line, scale, top)})]
-    return _picture(LINE_HEIGHT, "lane-line", *drawn)
+    picture = _picture(LINE_HEIGHT, "lane-line", *drawn)
+    return element("div", {"class": "lane-head"}, element("span", {"class": "lane-legend"}, *_legend(one)), picture)
+
+
+def _legend(one: Lanes) -> Iterator[Markup]:
+    """Yield the meaning of the two lines, the upper one first."""
+    if one.ceiling:
+        most = whole(one.ceiling[-1].value)
+        yield element("span", {"class": "key key-ceiling"}, "maxUnavailable ", str(most))
+    if one.line:
+        yield element("span", {"class": "key key-line"}, "unavailable pods")
 
 
 def _lane(lane: Lane, one: Lanes, scale: Scale) -> Markup:

@@ -17,9 +17,8 @@ MOST_WORKLOADS = 5
 """Workloads, and other budgets, that are named in a row."""
 
 COLUMNS = (
-    Column("allowed", "Allowed now", sortable=True),
     Column("name", "Budget", sortable=True),
-    Column("kind", "Kind", sortable=True),
+    Column("allowed", "Allowed now", sortable=True),
     Column("namespace", "Namespace", sortable=True),
     Column("available", "Available"),
     Column("limit", "Limit"),
@@ -31,7 +30,6 @@ COLUMNS = (
 ORDERS: Mapping[str, Callable[[Budget], tuple[str | float, ...]]] = {
     "allowed": lambda one: (one.allowed, *one.metadata.key, one.resource.kind),
     "name": lambda one: (one.metadata.name, one.metadata.namespace, one.resource.kind),
-    "kind": lambda one: (one.resource.kind, *one.metadata.key),
     "namespace": lambda one: (*one.metadata.key, one.resource.kind),
     "used": lambda one: (len(one.uses), *one.metadata.key, one.resource.kind),
 }
@@ -49,9 +47,8 @@ def _row(sight: Sight, one: Budget, around: Around) -> Row:
     return Row(
         key=f"{one.resource.id}/{namespace}/{name}",
         cells=(
+            spans(_named(one), f" {one.resource.kind}"),
             spans(Badge(word, tone)),
-            spans(_named(one)),
-            spans(one.resource.kind),
             spans(namespace),
             spans(_bar(one)),
             spans(one.limit),

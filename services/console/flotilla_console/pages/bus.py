@@ -23,6 +23,7 @@ from flotilla_console.blocks.types import (
     Badge,
     Edge,
     Graph,
+    Group,
     Link,
     Mono,
     Node,
@@ -138,9 +139,14 @@ def _blocks(request: PageRequest, look: BusLook, services: Collection[str]) -> I
         yield from _findings(shown)
         yield _graph(shown, look.snapshot.consumers, beats)
         yield _streams(shown)
-        yield _readers(look.snapshot.consumers)
+        behind = any(one.pending > BEHIND for one in look.snapshot.consumers)
+        readers = _readers(look.snapshot.consumers)
+        yield Group("all-readers", spans(f"{readers.total} readers of streams"), (readers,), open=behind)
     yield _replicas(beats)
-    yield _leases(look.leases, beats)
+    leases = _leases(look.leases, beats)
+    troubled = sum(row.tone is not None for row in leases.rows)
+    lacking = f", {troubled} without a live holder" if troubled else ""
+    yield Group("all-leases", spans(f"{leases.total} leases{lacking}"), (leases,), open=bool(troubled))
     yield _namespaces(request.sight)
 
 
@@ -168,7 +174,9 @@ def _graph(shown: View, consumers: Sequence[Consumer], beats: Sequence[Beat]) ->
     nodes += [_stream_node(row) for row in streams]
     nodes += [Node(f"r/{name}", name, 2, _service_tone(name, beats)) for name in readers]
     edges = [
-        Edge(f"p/{name}", f"s/{row.name}", f"{row.message_rate:.1f}/s") for row in streams for name in _publishers(row)
+        Edge(f"p/{name}", f"s/{row.name}")
+        for row in streams
+        for name in _publishers(row)  # the box has its rate
     ]
     edges += [
         Edge(f"s/{stream}", f"r/{service}", f"{count} behind" if count else "", _lag_tone(count))
@@ -225,11 +233,11 @@ def _streams(shown: View) -> Table:
         ("stream", "Stream"),
         ("messages", "Messages"),
         ("size", "Size"),
-        ("rate", "Messages per second"),
-        ("bytes", "Bytes per second (estimated)"),
+        ("rate", "Per second"),
+        ("bytes", "Bytes per second"),
         ("readers", "Readers"),
         ("pending", "Behind"),
-        ("last", "Last message"),
+        ("last", "Last"),
         ("marker", "Marker"),
         ("publisher", "Published by"),
     )
@@ -274,7 +282,7 @@ def _replicas(beats: Sequence[Beat]) -> Table:
         ("version", "Version"),
         ("shards", "Shards"),
         ("publishes", "Publishes"),
-        ("lag", "Mirror behind"),
+        ("lag", "Mirror proven current"),
         ("direct", "Watches directly"),
         ("waits", "Waits for"),
     )
@@ -293,7 +301,7 @@ def _replica(one: Beat) -> Row:
             spans(beat.version),
             spans(", ".join(map(str, beat.shards))),
             spans(str(len(beat.resources) or "")),
-            spans(f"{beat.lag:g} s" if beat.lag else ""),
+            spans(f"{beat.lag:g} s ago" if beat.lag else ""),
             spans(direct),
             spans("; ".join(f"{part} {why}".rstrip() for part, why in beat.waiting.items())),
         ),
@@ -327,6 +335,7 @@ def _lease_order(one: Lease) -> tuple[str, str, int, str]:
 def _lease(one: Lease, holders: Mapping[str, Beat]) -> Row:
     labels, holder = one.metadata.labels, one.spec.holder_identity or ""
     beat = holders.get(holder)
+    is_lost = not holder or (beat is not None and not beat.alive)
     return Row(
         key=f"{one.metadata.namespace}/{one.metadata.name}",
         cells=(
@@ -337,6 +346,7 @@ def _lease(one: Lease, holders: Mapping[str, Beat]) -> Row:
             spans(labels.get(NUMBER_LABEL, "")),
             age(_seconds(one.spec.renew_time)),
         ),
+        tone="warn" if is_lost else None,
     )
 
 

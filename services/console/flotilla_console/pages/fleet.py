@@ -12,7 +12,6 @@ from flotilla_console.blocks.types import (
     Column,
     Field,
     Form,
-    Heading,
     Link,
     Notice,
     Paragraph,
@@ -45,8 +44,8 @@ Order = Callable[[Workload], tuple[str | float, ...]]
 _RANKS = {state: rank for rank, state in enumerate(STATES)}
 
 _COLUMNS = (
-    Column("state", "State", sortable=True),
     Column("name", "Name", sortable=True),
+    Column("state", "State", sortable=True),
     Column("kind", "Kind", sortable=True),
     Column("namespace", "Namespace", sortable=True),
     Column("pods", "Pods", sortable=True),
@@ -177,7 +176,7 @@ def _here(request: PageRequest, changes: Mapping[str, str]) -> str:
     return paths.path(query=query) if query else paths.FLEET
 
 
-def _reasons(request: PageRequest, found: Iterable[Workload], search: Search) -> Iterable[Heading | Table]:
+def _reasons(request: PageRequest, found: Iterable[Workload], search: Search) -> Iterable[Table]:
     """Yield a table of the reasons of blocked workloads, the most frequent first."""
     groups: dict[str, list[Workload]] = {}
     for one in found:
@@ -186,7 +185,6 @@ def _reasons(request: PageRequest, found: Iterable[Workload], search: Search) ->
     if not groups:
         return
     ordered = sorted(groups.items(), key=lambda entry: (-len(entry[1]), entry[0]))
-    yield Heading("Blocked", id="blocked")
     yield Table(
         id="reasons",
         caption="Reasons of blocked workloads",
@@ -231,8 +229,8 @@ def _row(one: Workload) -> Row:
     return Row(
         key=f"{one.kind.resource.id}/{one.namespace}/{one.name}",
         cells=(
-            spans(state_badge(one)),
             spans(link(one)),
+            spans(state_badge(one)),
             spans(kind_word(one)),
             spans(one.namespace or "-"),
             spans(pods_bar(one)),

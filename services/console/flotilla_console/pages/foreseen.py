@@ -36,7 +36,6 @@ _REASONS: Mapping[State, Tone] = {State.STUCK: "bad", State.HELD: "warn", State.
 def foreseen_blocks(foreseen: Foreseen) -> Iterator[AnyBlock]:
     """Yield the blocks of a preview."""
     if foreseen.changes:
-        yield Heading("Fields that change")
         yield _changes(foreseen)
     if foreseen.note:
         yield Paragraph(spans(foreseen.note))

@@ -81,6 +81,11 @@ def age(moment: float) -> Spans:
     return spans(Age(moment)) if moment else ()
 
 
+def ago(moment: float) -> Spans:
+    """Return the time since a moment, as a sentence has it; empty if it is not known."""
+    return spans(Age(moment), " ago") if moment else ()
+
+
 def facts(*items: tuple[str, Span | Spans | str]) -> tuple[Fact, ...]:
     """Return facts; those without a value are left out."""
     found = ((label, _line(value)) for label, value in items)

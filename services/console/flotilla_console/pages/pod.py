@@ -41,7 +41,7 @@ from flotilla_console.model.objects import USUAL
 from flotilla_console.model.seen import Seen, see
 from flotilla_console.model.sight import Sight
 from flotilla_console.page import Page, PageRequest, PageSpec
-from flotilla_console.pages.parts import age, commas, conditions_table, facts, link, whole_table
+from flotilla_console.pages.parts import age, ago, commas, conditions_table, facts, link, whole_table
 from flotilla_console.pages.pods import node_link
 from flotilla_console.pages.traffic import BusReader, traffic_blocks
 from flotilla_console.story.traffic import Traffic
@@ -149,13 +149,11 @@ def build(request: PageRequest) -> Page | None:
         blocks=(
             Notice(one.tone, spans(Badge(one.state, one.tone), " ", _sentence(one))),
             Facts(facts(*_facts(request.sight, pod))),
-            Heading("Containers", id="containers"),
             *_container_tables(request.sight, pod),
             *_gates(pod),
             *_conditions(pod),
             *_event_blocks(details),
             *_log_blocks(request.query, details),
-            Heading("On the bus", id="bus"),
             *traffic_blocks(details.traffic),
         ),
     )
@@ -188,7 +186,7 @@ def _facts(sight: Sight, pod: Pod) -> Iterator[tuple[str, Span | Spans | str]]:
     yield "Budget", spans(_named(sight, POD_UNAVAILABLE_BUDGET, meta.namespace, budget)) if budget else ""
     yield "Finalizers", ", ".join(meta.finalizers)
     yield "Labels", commas(f"{key}={value}" for key, value in sorted(meta.labels.items()))
-    yield "Created", age(created.timestamp() if created is not None else 0.0)
+    yield "Created", ago(created.timestamp() if created is not None else 0.0)
     if meta.deletion_timestamp is not None:
         yield "Grace period ends", rfc3339(meta.deletion_timestamp)
 
@@ -277,7 +275,7 @@ def _since(state: ContainerState) -> Spans:
 
 
 def _end(end: TerminatedState) -> Spans:
-    at = spans(" ", Age(end.finished_at.timestamp()), " ago") if end.finished_at is not None else ()
+    at = spans(", ", Age(end.finished_at.timestamp()), " ago") if end.finished_at is not None else ()
     return (*spans(f"{end.reason or 'ended'}, exit code {end.exit_code}"), *at)
 
 
@@ -294,7 +292,6 @@ def _logs(pod: Pod, container: str, status: ContainerStatus) -> Spans:
 def _gates(pod: Pod) -> Iterator[AnyBlock]:
     if not pod.spec.readiness_gates:
         return
-    yield Heading("Readiness gates", id="gates")
     rows = [_gate_row(pod, gate) for gate in dict.fromkeys(one.condition_type for one in pod.spec.readiness_gates)]
     yield whole_table("gates", "Readiness gates", (("gate", "Gate"), ("state", "State"), ("why", "Why")), tuple(rows))
 
@@ -310,7 +307,6 @@ def _gate_row(pod: Pod, gate: str) -> Row:
 
 def _conditions(pod: Pod) -> Iterator[AnyBlock]:
     if pod.status.conditions:
-        yield Heading("Conditions", id="conditions")
         yield conditions_table(pod.status.conditions)
         if pod.ready:
             yield Paragraph(
@@ -323,7 +319,6 @@ def _event_blocks(details: PodDetails) -> Iterator[AnyBlock]:
         yield Paragraph(spans(f"Its events cannot be read: {details.events_error}"))
     if not details.events:
         return
-    yield Heading("Events", id="events")
     rows = tuple(
         Row(
             key=f"{index}/{event.metadata.uid}",
@@ -344,7 +339,7 @@ def _event_blocks(details: PodDetails) -> Iterator[AnyBlock]:
         ("container", "Container"),
         ("text", "Message"),
     )
-    yield whole_table("events", "Events of the pod", columns, rows)
+    yield whole_table("events", "Events", columns, rows)
 
 
 def _log_blocks(query: Mapping[str, str], details: PodDetails) -> Iterator[AnyBlock]:

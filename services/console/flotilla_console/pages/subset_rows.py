@@ -29,8 +29,8 @@ MOST_PODS = 3
 """Pods that are named in a row."""
 
 COLUMNS = (
-    Column("state", "State", sortable=True),
     Column("subset", "Subset", sortable=True),
+    Column("state", "State", sortable=True),
     Column("of", "Of", sortable=True),
     Column("namespace", "Namespace", sortable=True),
     Column("pods", "Pods", sortable=True),
@@ -170,8 +170,8 @@ def _row(one: Entry, place: _Place) -> Row:
     return Row(
         key=f"{one.resource.id}/{one.namespace}/{one.name}/{one.index}",
         cells=(
-            spans(Badge(word, tone)),
             spans(one.subset.name),
+            spans(Badge(word, tone)),
             spans(f"{one.resource.kind} ", Link(one.name, above)),
             spans(one.namespace),
             spans(_bar(one.subset, place)),

@@ -41,7 +41,7 @@ from flotilla_console.model.seen import Seen, seen
 from flotilla_console.model.sight import LIST
 from flotilla_console.model.workload import Workload
 from flotilla_console.page import Page, PageRequest, PageSpec
-from flotilla_console.pages.parts import LIMIT, commas, facts, offset_of, whole_table
+from flotilla_console.pages.parts import LIMIT, ago, commas, facts, offset_of, whole_table
 from flotilla_console.story import moments
 from flotilla_console.story.lives import Life, Now
 from flotilla_console.story.records import Recorded, RecordReader
@@ -205,8 +205,8 @@ def _title(generation: int, title: str) -> str:
 
 def _totals(story: Story) -> tuple[Fact, ...]:
     chapter, totals = story.chapter, story.chapter.totals
-    done: Spans = spans("done ", Age(chapter.done.timestamp())) if chapter.done else spans("not done")
-    items: list[tuple[str, Span | Spans | str]] = [("Began", spans(Age(chapter.began.timestamp()))), ("State", done)]
+    done: Spans = spans("done ", Age(chapter.done.timestamp()), " ago") if chapter.done else spans("not done")
+    items: list[tuple[str, Span | Spans | str]] = [("Began", ago(chapter.began.timestamp())), ("State", done)]
     if totals is not None:
         refused = f", {totals.refused} failed" if totals.refused else ""
         items.append(("Lasted", f"{totals.seconds:g} s"))
@@ -308,14 +308,13 @@ def _about(write: Act) -> str:
 
 def _branch(branch: Branch) -> Row:
     parts = tuple(Part(LABELS[state], count, TONES[state]) for state, count in branch.counts.items())
-    words = ", ".join(f"{part.count} {part.label}" for part in parts)
     names: list[Span | str] = [f"{name} ({LABELS[state]})" for name, state in branch.pods[:MOST_NAMES]]
     more = len(branch.pods) - len(names)
     return Row(
         key=branch.revision or "-",
         cells=(
             spans(Mono(branch.revision)) if branch.revision else spans("an earlier one"),
-            spans(Bar(words, parts, len(branch.pods))),
+            spans(Bar("", parts, len(branch.pods))),
             (*commas(names), *spans(f" and {more} more" if more else "")),
         ),
     )

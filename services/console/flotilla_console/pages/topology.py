@@ -122,8 +122,8 @@ def _views(request: PageRequest, view: str, counts: Mapping[str, int]) -> tuple[
 
 
 _COLUMNS = (
-    Column("state", "State", sortable=True),
     Column("name", "Name", sortable=True),
+    Column("state", "State", sortable=True),
     Column("kind", "Kind", sortable=True),
     Column("reach", "Pods or namespaces", sortable=True),
     Column("updated", "Updated"),
@@ -154,8 +154,8 @@ def _row(one: Workload) -> Row:
     return Row(
         key=f"{one.kind.resource.id}/{one.name}",
         cells=(
-            spans(state_badge(one)),
             spans(link(one)),
+            spans(state_badge(one)),
             spans(one.kind.resource.kind),
             spans(pods_bar(one)) if is_known else spans("none"),
             progress(one),

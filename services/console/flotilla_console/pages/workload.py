@@ -49,6 +49,7 @@ from flotilla_console.pages.parts import (
     LIMIT,
     TONES,
     age,
+    ago,
     bus_link,
     commas,
     conditions_table,
@@ -136,10 +137,17 @@ def _why(sight: Sight, one: Workload, now: datetime) -> Iterator[AnyBlock]:
             spans(f"The last reasons are about generation {why.generation}, not {one.metadata.generation}.")
         )
     yield Paragraph(_moments(why, now))
-    if why.reasons or why.errors:
+    if not _is_said(one, why):
         yield whole_table("reasons", "Reasons", _REASON_COLUMNS, _reason_rows(sight, one, why))
     if why.numbers:
         yield Group("numbers", spans("Numbers behind the decision"), (Facts(facts(*_number_facts(why))),), open=False)
+
+
+def _is_said(one: Workload, why: Reasons) -> bool:
+    """Report whether the sentence has all that a table of the reasons would show."""
+    if why.errors or len(why.reasons) > 1:
+        return False
+    return all(reason.code == one.verdict.code and not reason.objects for reason in why.reasons)
 
 
 _REASON_COLUMNS = ("state", "State"), ("code", "Code"), ("message", "Reason"), ("objects", "Objects")
@@ -217,7 +225,7 @@ def _facts(sight: Sight, one: Workload) -> tuple[Fact, ...]:
         ("Generation", _generation(one)),
         ("Owner", commas(above)),
         ("Labels", commas(f"{key}={value}" for key, value in sorted(meta.labels.items()))),
-        ("Created", age(one.created)),
+        ("Created", ago(one.created)),
         ("Look further", spans(_timeline(one), ", ", bus_link(subject))),
     )
 
@@ -331,13 +339,12 @@ def _children(sight: Sight, one: Workload) -> Iterator[AnyBlock]:
     children = sorted(sight.children_of(one), key=lambda child: (-child.created, child.name))
     if not children:
         return
-    yield Heading("Its workloads", id="children")
     rows = tuple(
         Row(
             key=f"{child.kind.resource.id}/{child.name}",
             cells=(
-                spans(state_badge(child)),
                 spans(link(child)),
+                spans(state_badge(child)),
                 spans(kind_word(child)),
                 spans(pods_bar(child)),
                 progress(child),
@@ -349,10 +356,10 @@ def _children(sight: Sight, one: Workload) -> Iterator[AnyBlock]:
         for child in children[:LIMIT]
     )
     columns = (
-        *(("state", "State"), ("name", "Name"), ("kind", "Kind"), ("pods", "Pods")),
+        *(("name", "Name"), ("state", "State"), ("kind", "Kind"), ("pods", "Pods")),
         *(("revision", "Updated"), ("why", "Why"), ("age", "Age")),
     )
-    yield whole_table("children", "Workloads that it owns", columns, rows)
+    yield whole_table("children", "Its workloads", columns, rows)
 
 
 def _differences(sight: Sight, one: Workload) -> Iterator[AnyBlock]:
@@ -381,7 +388,6 @@ def _conditions(sight: Sight, one: Workload) -> Iterator[AnyBlock]:
     stored = sight.object(one.kind.resource, one.namespace, one.name) or {}
     found = list(_readable(member(stored, "status").get("conditions")))
     if found:
-        yield Heading("Conditions", id="conditions")
         yield conditions_table(found)
 
 
@@ -398,7 +404,6 @@ def _touching(sight: Sight, one: Workload, pods: Sequence[Pod]) -> Iterator[AnyB
     touches = touching(sight, one, pods)
     if not touches:
         return
-    yield Heading("What acts on it", id="touching")
     rows = tuple(
         Row(
             key=f"{touch.resource.id}/{touch.namespace}/{touch.name}",
@@ -412,7 +417,7 @@ def _touching(sight: Sight, one: Workload, pods: Sequence[Pod]) -> Iterator[AnyB
         for touch in touches[:LIMIT]
     )
     columns = ("kind", "Kind"), ("name", "Name"), ("how", "How"), ("state", "State")
-    yield whole_table("touching", "Objects that act on the workload or its pods", columns, rows)
+    yield whole_table("touching", "What acts on the workload or its pods", columns, rows)
 
 
 WORKLOAD = PageSpec(

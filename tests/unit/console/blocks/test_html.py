@@ -11,6 +11,7 @@ import pytest
 from flotilla_console.blocks import html
 from flotilla_console.blocks.markup import local
 from flotilla_console.blocks.types import Age, Bar, Column, Form, Link, Paragraph, Part, Row, Table, spans
+from tests.testkit.tables import cases
 from tests.unit.console import scripts
 from tests.unit.console.samples import NOW, every_block
 
@@ -149,7 +150,24 @@ def test_a_bar_never_exceeds_its_width() -> None:
     one = Bar("pods", (Part("ready", 7, "ok"), Part("missing", -2, "bad"), Part("extra", 9, "warn")), 5)
     shown = html.block(Paragraph(spans(one)), FRAME)
     assert [int(width) for width in re.findall(r'width="(\d+)"', shown)] == [1000, 0, 0]
-    assert "pods 7 ready, -2 missing, 9 extra of 5" in shown
+
+
+TEXTS = {
+    "the label says how many are fine": (("4 of 4 ready", (Part("ready", 4, "ok"),), 4), "4 of 4 ready"),
+    "each other colour is named": (
+        ("2 of 6 ready", (Part("ready", 2, "ok"), Part("failed", 3, "bad"), Part("missing", 1, "idle")), 6),
+        "2 of 6 ready, 3 failed, 1 missing",
+    ),
+    "without a label all are": (
+        ("", (Part("ready", 2, "ok"), Part("updated", 1, "busy")), 3),
+        "2 ready, 1 updated of 3",
+    ),
+}
+
+
+@pytest.mark.parametrize(("bar", "text"), cases(TEXTS))
+def test_a_bar_says_what_its_colours_mean(bar: tuple[str, tuple[Part, ...], int], text: str) -> None:
+    assert f"<span>{text}</span>" in html.block(Paragraph(spans(Bar(*bar))), FRAME)
 
 
 def test_scripts_make_the_same_markup() -> None:

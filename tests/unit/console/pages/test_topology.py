@@ -156,7 +156,11 @@ def test_budgets_show_what_is_left_and_whom_they_protect() -> None:
     world = World()
     _budgets(world)
     found = table(_shown(world, show="budgets", sort="name"), "budgets")
-    assert column(found, "name") == ["all", "gone", "web"]
+    assert column(found, "name") == [
+        "all PodDisruptionBudget",
+        "gone PodUnavailableBudget",
+        "web PodUnavailableBudget",
+    ]
     assert column(found, "allowed") == ["1 more", "none: it counts no pods", "none left"]
     assert column(found, "limit") == ["minAvailable 2", "minAvailable 1", "maxUnavailable 25%"]
     assert column(found, "protects") == ["web", "CloneSet gone, which does not exist or may not be seen by you", "web"]
@@ -178,7 +182,7 @@ def test_names_of_pods_that_may_not_be_seen_are_left_out() -> None:
     page = _shown(world, Only(podunavailablebudgets=("shop",)), show="budgets", sort="name")
     found = table(page, "budgets")
     assert column(found, "used") == ["", "2 pods; 1 held for coming requests"]
-    assert column(found, "name") == ["gone", "web"]
+    assert column(found, "name") == ["gone PodUnavailableBudget", "web PodUnavailableBudget"]
     assert "web-1" not in texts(page)
     assert column(found, "others") == ["", ""]
 

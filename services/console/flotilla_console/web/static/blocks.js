@@ -13,7 +13,7 @@ const DIFF_TAGS = { "+": "ins", "-": "del", " ": "span" };
 const LANE_HEIGHT = 20;
 const MIN_WIDTH = 2;
 const MAX_TEXT_ROWS = 1000;
-const LABEL_CHARACTERS = 24;
+const LABEL_CHARACTERS = 40;
 
 /**
  * The link if it leads to a page of this server, else null. Browsers ignore control characters in links and read a
@@ -79,8 +79,10 @@ function bar(one) {
     x += width;
     return rect;
   });
-  const parts = one.parts.map((part) => `${part.count} ${part.label}`).join(", ");
-  const text = `${one.label} ${parts} of ${one.total}`.trimStart();
+  // The label says how many are as they should be.
+  const said = one.parts.filter((part) => !(one.label && part.tone === "ok"));
+  const parts = said.map((part) => `${part.count} ${part.label}`);
+  const text = one.label ? [one.label, ...parts].join(", ") : `${parts.join(", ")} of ${one.total}`;
   return html`<span class="bar"
     ><svg class="bar-picture" viewBox="0 0 1000 8" preserveAspectRatio="none" aria-hidden="true">${rects}</svg
     ><span>${text}</span></span
@@ -242,13 +244,20 @@ const picture = (height, name, drawn) =>
 /** @param {import("./types").Lanes} one @param {(at: number) => number} x */
 function laneLine(one, x) {
   const top = Math.max(1, ...[...(one.line ?? []), ...(one.ceiling ?? [])].map((point) => point.value));
-  return picture(LINE_HEIGHT, "lane-line", [
+  const drawn = picture(LINE_HEIGHT, "lane-line", [
     ...(one.gaps ?? []).map((gap) => gapShape(gap, x, LINE_HEIGHT)),
     ...(one.ticks ?? []).map((tick) => tickShape(tick, x, LINE_HEIGHT)),
     html`<path class="ceiling" d=${steps(one.ceiling ?? [], x, top)}></path>`,
     html`<path class="line" d=${steps(one.line ?? [], x, top)}></path>`,
   ]);
+  return html`<div class="lane-head"><span class="lane-legend">${legend(one)}</span>${drawn}</div>`;
 }
+
+/** The meaning of the two lines, the upper one first. @param {import("./types").Lanes} one */
+const legend = (one) => [
+  one.ceiling?.length ? html`<span class="key key-ceiling">maxUnavailable ${whole(one.ceiling.at(-1)?.value ?? 0)}</span>` : null,
+  one.line?.length ? html`<span class="key key-line">unavailable pods</span>` : null,
+];
 
 /** @param {import("./types").Lane} lane @param {import("./types").Lanes} one @param {(at: number) => number} x */
 function laneRow(lane, one, x) {

@@ -3,9 +3,9 @@
 export const WIDTH = 1000;
 export const GAP_WIDTH = 16;
 export const LINE_HEIGHT = 60;
-export const COLUMN = 240;
-export const BOX = 180;
-export const ROW = 64;
+export const COLUMN = 420;
+export const BOX = 300;
+export const ROW = 56;
 export const BOX_HEIGHT = 44;
 
 /** @param {number} number */
