@@ -1,4 +1,5 @@
-"""Signing in over real connections: an OpenID Connect provider, and a proxy that is trusted by its client certificate.
+"""Signing in over real connections: an OpenID Connect provider, a proxy that is trusted by its client certificate, and
+an identity that all have.
 
 Each console serves TLS by itself, and is a further replica beside that of the other files.
 """
@@ -113,8 +114,8 @@ async def jane(browser: Browser, site: Replica, provider: Provider) -> AsyncIter
         assert await made.violations() == []
 
 
-def workload(place: Scene[Fleet]) -> str:
-    return paths.workload(CLONE_SET.group, CLONE_SET.plural, place.namespace, WEB)
+def workload(place: Scene[Fleet], *rest: str) -> str:
+    return paths.workload(CLONE_SET.group, CLONE_SET.plural, place.namespace, WEB, *rest)
 
 
 def status(at: Replica, authority: Authority, place: Scene[Fleet], cookies: Mapping[str, str]) -> int:
@@ -203,3 +204,21 @@ async def test_the_certificate_of_a_proxy(
         async with httpx2.AsyncClient(verify=foreign) as client:
             with pytest.raises(httpx2.TransportError):
                 await client.get(made.url, headers={"X-Remote-User": "joan"})
+
+
+async def test_the_fixed_identity_only_reads(
+    flotilla: Fleet, browser: Browser, authority: Authority, place: Scene[Fleet], console: Site
+) -> None:
+    """Whatever it may do in the cluster."""
+    console.admit("everybody", place.namespace, DEVELOPER)
+    flags = ("--console-sign-in=fixed", "--console-fixed-user=everybody")
+    async with secured(flotilla, authority, *flags, replica="fixed") as made, visitor(browser, made, "") as user:
+        await user.open(workload(place))
+        await user.shows(TITLE)
+        await expect(user.link("timeline")).to_be_visible()
+        await expect(user.link("Scale")).to_have_count(0)
+        await user.open(workload(place, "action", "scale"))
+        await user.main.get_by_label("Replicas").fill("0")
+        await user.main.get_by_role("button", name="Preview").click()
+        await expect(user.main).to_contain_text("everybody may only read", timeout=PATIENCE)
+        assert await user.violations() == []

@@ -1,6 +1,7 @@
 """Rights: by SubjectAccessReviews, cached for some seconds, and never granted by a failure."""
 
 import asyncio
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -88,6 +89,15 @@ async def test_answers_are_used_for_some_seconds(granted: bool):
     assert len(api.reviews) == before
     clock.time = 10
     assert await ask(rights) is not granted
+
+
+async def test_who_only_reads_may_not_write_whatever_the_apiserver_says():
+    api = ReviewApi(everything)
+    rights = Rights(api.api, FakeClock())
+    patch = Question("patch", "apps.kruise.io", "clonesets", "shop")
+    reader = replace(JANE, read_only=True)
+    assert [await ask(rights, one, reader) for one in (LIST, patch)] == [True, False]
+    assert await ask(rights, patch) is True, "another with the same name may"
 
 
 async def test_identities_do_not_share_answers():
