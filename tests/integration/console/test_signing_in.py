@@ -1,5 +1,4 @@
-"""Signing in over real connections: an OpenID Connect provider, a proxy that is trusted by its client certificate, and
-an identity that all have.
+"""Signing in over real connections: an OpenID Connect provider, the client certificate of a proxy, a fixed identity.
 
 Each console serves TLS by itself, and is a further replica beside that of the other files.
 """

@@ -10,7 +10,8 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import DEPLOYMENT
 from flotilla_console.blocks.types import AnyBlock, Gap, Group, Lanes, Point, Slider
 from flotilla_console.page import Page
-from flotilla_console.pages.timeline import MOST_MOMENTS, build, page
+from flotilla_console.pages.as_it_was import MOST_MOMENTS
+from flotilla_console.pages.timeline import build, page
 from flotilla_console.story.records import Recorded, RecordReader
 from flotilla_insight.published import Act, Why
 from tests.support.fake_clock import FakeClock

@@ -12,7 +12,8 @@ from flotilla_console.blocks.types import Diff, Group, Notice
 from flotilla_console.model.resources import AUTOSCALER, DISRUPTION_BUDGET, ROLLOUT
 from flotilla_console.page import Page
 from flotilla_console.pages.differences import MOST_LINES
-from flotilla_console.pages.workload import GROUPED_ABOVE, build
+from flotilla_console.pages.revisions import GROUPED_ABOVE
+from flotilla_console.pages.workload import build
 from tests.unit.console.model.worlds import Only, World, column, owned_by, table, template, texts
 
 BUDGET = catalogue.called("podunavailablebudget").resource
