@@ -20,7 +20,7 @@ SELF_PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 """Reviews of the rights of their own author, which all users may create."""
 
 READING = frozenset({"get", "list", "watch"})
-"""The verbs of those who only read, whatever the apiserver allows them."""
+"""The verbs of read-only identities, also if the apiserver allows them more."""
 
 JSON = {"Content-Type": "application/json"}
 
