@@ -16,7 +16,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import Page
 
 from flotilla_console import web
 from flotilla_dev.cluster.nats import ENVIRONMENT
@@ -24,7 +24,7 @@ from flotilla_dev.cluster.ports import free_ports
 from tests.perf.limits import within
 from tests.perf.played.population import Sizes
 from tests.perf.played.stage import Stage, stage
-from tests.support.chromium import FLAGS, chromium
+from tests.support.chromium import running_chromium
 from tests.support.fleet import memory_mib
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(900)]
@@ -202,12 +202,10 @@ async def test_viewers_while_pods_change(console: Console) -> None:
 @pytest_asyncio.fixture(loop_scope="module")
 async def tab(console: Console) -> AsyncIterator[Page]:
     """Yield a page of Chromium."""
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS, "--disable-gpu"])
+    async with running_chromium() as browser:
         page = await browser.new_page()
         await page.add_init_script(OBSERVE_TASKS)
         yield page
-        await browser.close()
 
 
 async def tab_mib(page: Page) -> float:

@@ -8,14 +8,14 @@ import time
 from pathlib import Path
 
 import pytest
-from playwright.async_api import async_playwright, expect
+from playwright.async_api import expect
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_console import paths
 from tests.integration.browser.visitor import visitor
 from tests.integration.console.site import site
 from tests.perf.limits import within
-from tests.support.chromium import FLAGS, chromium
+from tests.support.chromium import running_chromium
 from tests.support.cluster import control_plane
 from tests.support.fleet import SERVICES, fleet
 from tests.support.scene import OLD, cloneset, scene
@@ -43,12 +43,11 @@ async def test_from_the_apiserver_to_the_pixel(tmp_path: Path) -> None:
         fleet(cluster, SERVICES) as flotilla,
         site(flotilla, tmp_path) as console,
         scene(flotilla) as place,
-        async_playwright() as playwright,
+        running_chromium() as browser,
     ):
         console.admit_everywhere("viewer")
         await place.create(cloneset("web", 10))
         await place.settle("web", OLD, 10)
-        browser = await playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS, "--disable-gpu"])
         taken: list[float] = []
         async with visitor(browser, console, "viewer") as user:
             await user.open(paths.workload(CLONE_SET.group, CLONE_SET.plural, place.namespace, "web"))
@@ -60,5 +59,4 @@ async def test_from_the_apiserver_to_the_pixel(tmp_path: Path) -> None:
                 answered = time.time()
                 taken.append(await shown - answered)
                 await asyncio.sleep(PAUSE)
-        await browser.close()
         within("console_pixel_p95_ms", sorted(taken)[int(0.95 * CHANGES)] * 1000)

@@ -1,11 +1,15 @@
-"""Gets Debian's Chromium, which the tests of the console use.
+"""Gets and runs Debian's Chromium, which the tests of the console use.
 
 python -m tests.support.chromium
 """
 
 import os
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
+
+from playwright.async_api import Browser, async_playwright
 
 from flotilla_cli.local import ClusterError
 from flotilla_dev.cluster.realnodes import debian
@@ -20,8 +24,8 @@ def font() -> Path | None:
 
 NEEDS: debian.Needs = {"chromium": lambda: debian.program("chromium"), "fonts-dejavu-core": font}
 
-FLAGS = ("--no-sandbox",) if os.geteuid() == 0 else ()
-"""Chromium refuses to start its sandbox as root."""
+FLAGS = ("--disable-gpu", *(("--no-sandbox",) if os.geteuid() == 0 else ()))
+"""Flags of Chromium, which refuses to start its sandbox as root."""
 
 
 def chromium() -> Path:
@@ -30,6 +34,18 @@ def chromium() -> Path:
     found = debian.program("chromium")
     assert found is not None
     return found
+
+
+@asynccontextmanager
+async def running_chromium() -> AsyncGenerator[Browser]:
+    """Run it for the time of the block. Raises ClusterError if it is missing and cannot be installed."""
+    program = chromium()
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        try:
+            yield browser
+        finally:
+            await browser.close()
 
 
 def main() -> int:

@@ -28,7 +28,7 @@ CODE = "the-code"
 
 
 class Provider:
-    """Signs in whoever names themselves. Tests change the `claims` and other members of the next sign-in."""
+    """Sign in all who name themselves. Tests change the `claims` and other members of the next sign-in."""
 
     def __init__(self, issuer: str, clock: Clock) -> None:
         self.key = RSAKey.generate_key(2048, {"kid": "one"})

@@ -10,12 +10,12 @@ from functools import partial
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser
 
 from tests.integration.browser.site.apiserver import ADMIN, SHOPKEEPER
 from tests.integration.browser.site.site import Site, site
 from tests.integration.browser.visitor import HEIGHT, WIDE, Visitor, visitor
-from tests.support.chromium import FLAGS, chromium
+from tests.support.chromium import running_chromium
 
 Visit = Callable[..., AbstractAsyncContextManager[Visitor]]
 """Opens a browser of a user."""
@@ -23,11 +23,8 @@ Visit = Callable[..., AbstractAsyncContextManager[Visitor]]
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncGenerator[Browser]:
-    program = chromium()
-    async with async_playwright() as playwright:
-        launched = await playwright.chromium.launch(executable_path=program, args=[*FLAGS, "--disable-gpu"])
-        yield launched
-        await launched.close()
+    async with running_chromium() as running:
+        yield running
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -9,14 +9,14 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.integration.browser.pages import PAGES
 from tests.integration.browser.site.apiserver import ADMIN
 from tests.integration.browser.site.scene import CRASHING, SHOP, WEB
 from tests.integration.browser.site.site import Site, site
 from tests.integration.browser.visitor import Scheme, visitor
-from tests.support.chromium import FLAGS, chromium
+from tests.support.chromium import running_chromium
 
 FOLDER = Path(__file__).parents[3] / "docs" / "pictures"
 WIDTH, HEIGHT = 1000, 640
@@ -86,12 +86,10 @@ async def difference(blank: Page, one: bytes, other: bytes) -> float:
 async def main() -> None:
     """Write all pictures."""
     with tempfile.TemporaryDirectory() as folder:
-        async with async_playwright() as playwright, site(Path(folder)) as console:
-            browser = await playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS, "--disable-gpu"])
+        async with running_chromium() as browser, site(Path(folder)) as console:
             for picture in PICTURES:
                 picture.file.write_bytes(await take(browser, console, picture))
                 print(picture.file)
-            await browser.close()
 
 
 if __name__ == "__main__":

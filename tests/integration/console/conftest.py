@@ -9,12 +9,12 @@ from functools import partial
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser
 
 from flotilla_dev.cluster.kwok import Kubelet
 from tests.integration.browser.visitor import Visitor, visitor
 from tests.integration.console.site import Site, site
-from tests.support.chromium import FLAGS, chromium
+from tests.support.chromium import running_chromium
 from tests.support.cluster import control_plane
 from tests.support.fleet import SERVICES, Fleet, fleet
 
@@ -38,11 +38,8 @@ async def console(flotilla: Fleet, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
 async def browser() -> AsyncIterator[Browser]:
-    program = chromium()
-    async with async_playwright() as playwright:
-        launched = await playwright.chromium.launch(executable_path=program, args=[*FLAGS, "--disable-gpu"])
-        yield launched
-        await launched.close()
+    async with running_chromium() as running:
+        yield running
 
 
 @pytest.fixture

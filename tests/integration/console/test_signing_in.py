@@ -208,7 +208,7 @@ async def test_the_certificate_of_a_proxy(
 async def test_the_fixed_identity_only_reads(
     flotilla: Fleet, browser: Browser, authority: Authority, place: Scene[Fleet], console: Site
 ) -> None:
-    """Whatever it may do in the cluster."""
+    """It has the rights of a developer in the cluster, and the console does not use them."""
     console.admit("everybody", place.namespace, DEVELOPER)
     flags = ("--console-sign-in=fixed", "--console-fixed-user=everybody")
     async with secured(flotilla, authority, *flags, replica="fixed") as made, visitor(browser, made, "") as user:
