@@ -13,7 +13,7 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, Follow, Message
 from flotilla_common.clock import Clock
 from flotilla_console.access.expiring import Expiring
-from flotilla_insight.published import Act, decoded
+from flotilla_insight.published import Act
 
 MOST = 10_000
 """Most ended sessions that are known."""
@@ -29,7 +29,7 @@ class EndedSessions:
         self._clock = clock
         self._seconds = seconds
         self._ended: Expiring[str, bool] = Expiring(MOST)
-        self._own: dict[str, datetime] = {}  # those that this replica has ended
+        self._own: dict[str, datetime] = {}  # those that this replica has ended, and when
         self._bus: Bus | None = None
         self._service = ""
 
@@ -42,8 +42,8 @@ class EndedSessions:
         """End the session of this id."""
         digest, now = _digest(session), self._clock.now()
         self._ended.put(digest, True, now.timestamp())
-        self._own = {one: at for one, at in self._own.items() if now - at < timedelta(seconds=self._seconds)}
-        self._own[digest] = now
+        lasting = {one: at for one, at in self._own.items() if now - at < timedelta(seconds=self._seconds)}
+        self._own = lasting | {digest: now}
         self._publish(digest)
 
     async def share(self, bus: Bus, service: str) -> Follow:
@@ -55,9 +55,8 @@ class EndedSessions:
         return await bus.follow(subjects.ACT_STREAM.name, [everything], self._take, self._publish_own)
 
     def _take(self, message: Message) -> None:
-        act = decoded(message.data, Act)
-        at = act.at.timestamp() if act is not None else message.stored_at
-        self._ended.put(message.subject.rpartition(".")[2], True, at)
+        # From now on is long enough: it was ended before, and its cookie does not live longer than that.
+        self._ended.put(message.subject.rpartition(".")[2], True, self._clock.now().timestamp())
 
     def _publish_own(self) -> None:
         """Publish all again: the bus may have been away, or wiped."""

@@ -113,7 +113,7 @@ async def test_a_record_of_another_release_ends_the_session_all_the_same():
     one, two = await scene.replica(), await scene.replica()
     one.end(SESSION)
     (message,) = scene.records
-    stored = Message(subject=message.subject, data=b"[]", stored_at=scene.clock.now().timestamp())
-    three = await (other := await scene_with_records()).replica()
-    other.bus.follows[0].on_message(stored)
+    other = await scene_with_records()
+    three = await other.replica()
+    other.bus.publish_soon(message.subject, b"[]")
     assert [each.has(SESSION) for each in (two, three)] == [True, True]
