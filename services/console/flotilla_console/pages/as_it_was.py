@@ -17,13 +17,12 @@ from flotilla_console.blocks.types import (
     Row,
     Slider,
     Span,
-    Spans,
     Table,
     spans,
 )
 from flotilla_console.model.workload import Workload
 from flotilla_console.page import PageRequest
-from flotilla_console.pages.parts import LIMIT, commas, whole_table
+from flotilla_console.pages.parts import LIMIT, clock_text, commas, outcome_of, whole_table
 from flotilla_console.story.lives import Life
 from flotilla_console.story.story import Story
 from flotilla_console.story.tree import LABELS, TONES, Branch, tree
@@ -45,6 +44,7 @@ def moment_of(request: PageRequest, story: Story) -> datetime:
 
 
 def tree_blocks(story: Story, shown: Sequence[Life], moment: datetime) -> Iterator[AnyBlock]:
+    """Yield the slider, and the revisions with their pods at the moment."""
     yield Heading("As it was", id="as-it-was")
     choices = _choices(story)
     value = max((one.value for one in choices if float(one.value) <= moment.timestamp() + 0.001), key=float, default="")
@@ -114,18 +114,8 @@ def _pod_row(one: Workload, life: Life, story: Story, moment: datetime) -> Row:
             spans(Badge(LABELS[phase.state], TONES[phase.state]) if phase is not None else "does not exist yet"),
             spans(Mono(phase.revision)) if phase is not None and phase.revision else (),
             spans(str(len(writes))),
-            outcome(last) if last is not None else (),
+            outcome_of(last) if last is not None else (),
             spans(life.now.waits_for if life.now is not None else ""),
         ),
         tone=TONES[phase.state] if phase is not None else None,
     )
-
-
-def outcome(write: Act) -> Spans:
-    text = f"{write.action} {write.subresource}".rstrip()
-    return spans(f"{text}, {write.cause} ", Badge(write.outcome or "no outcome", "ok" if write.ok else "bad"))
-
-
-def clock_text(moment: datetime) -> str:
-    """Format a moment to the millisecond, in UTC."""
-    return f"{moment.astimezone(UTC):%H:%M:%S}.{moment.microsecond // 1000:03d}"

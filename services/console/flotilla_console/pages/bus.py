@@ -30,7 +30,6 @@ from flotilla_console.blocks.types import (
     Notice,
     Paragraph,
     Row,
-    Spans,
     Table,
     Tone,
     spans,
@@ -141,12 +140,12 @@ def _blocks(request: PageRequest, look: BusLook, services: Collection[str]) -> I
         yield _streams(shown)
         behind = any(one.pending > BEHIND for one in look.snapshot.consumers)
         readers = _readers(look.snapshot.consumers)
-        yield Group("all-readers", spans(f"{readers.total} readers of streams"), (readers,), open=behind)
+        yield Group("all-readers", spans(f"All readers ({readers.total})"), (readers,), open=behind)
     yield _replicas(beats)
     leases = _leases(look.leases, beats)
     troubled = sum(row.tone is not None for row in leases.rows)
     lacking = f", {troubled} without a live holder" if troubled else ""
-    yield Group("all-leases", spans(f"{leases.total} leases{lacking}"), (leases,), open=bool(troubled))
+    yield Group("all-leases", spans(f"All leases ({leases.total}){lacking}"), (leases,), open=bool(troubled))
     yield _namespaces(request.sight)
 
 
@@ -335,28 +334,31 @@ def _lease_order(one: Lease) -> tuple[str, str, int, str]:
 def _lease(one: Lease, holders: Mapping[str, Beat]) -> Row:
     labels, holder = one.metadata.labels, one.spec.holder_identity or ""
     beat = holders.get(holder)
-    is_lost = not holder or (beat is not None and not beat.alive)
+    state = _holder_state(holder, beat)
     return Row(
         key=f"{one.metadata.namespace}/{one.metadata.name}",
         cells=(
             spans(labels.get(SERVICE_LABEL, "")),
             spans(Mono(one.metadata.name)),
             spans(labels.get(ROLE_LABEL, "")),
-            _holder(holder, beat),
+            spans(f"{_holder_name(holder, beat)} ".lstrip(), state),
             spans(labels.get(NUMBER_LABEL, "")),
             age(_seconds(one.spec.renew_time)),
         ),
-        tone="warn" if is_lost else None,
+        tone=state.tone if state.tone in ("warn", "bad") else None,
     )
 
 
-def _holder(holder: str, beat: Beat | None) -> Spans:
+def _holder_name(holder: str, beat: Beat | None) -> str:
+    return holder if beat is None else f"{beat.heartbeat.service}/{beat.heartbeat.replica}"
+
+
+def _holder_state(holder: str, beat: Beat | None) -> Badge:
     if not holder:
-        return spans(Badge("no holder", "warn"))
+        return Badge("no holder", "warn")
     if beat is None:
-        return spans(holder, " ", Badge("no heartbeat", "idle"))
-    name = f"{beat.heartbeat.service}/{beat.heartbeat.replica}"
-    return spans(name, " ", Badge("alive", "ok") if beat.alive else Badge("silent", "bad"))
+        return Badge("no heartbeat", "idle")
+    return Badge("alive", "ok") if beat.alive else Badge("silent", "bad")
 
 
 def _seconds(moment: str | None) -> float:

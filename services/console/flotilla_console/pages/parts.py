@@ -1,6 +1,7 @@
 """Parts that several pages share: links, badges, bars, and windows of tables."""
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 
 from flotilla_common.api.meta import Condition
 from flotilla_console import paths
@@ -23,6 +24,7 @@ from flotilla_console.blocks.types import (
 )
 from flotilla_console.model.reading import State
 from flotilla_console.model.workload import Workload
+from flotilla_insight.published import Act
 
 LIMIT = 100
 """Rows of a window."""
@@ -84,6 +86,17 @@ def age(moment: float) -> Spans:
 def ago(moment: float) -> Spans:
     """Return the time since a moment, as a sentence has it; empty if it is not known."""
     return spans(Age(moment), " ago") if moment else ()
+
+
+def clock_text(moment: datetime) -> str:
+    """Format a moment to the millisecond, in UTC."""
+    return f"{moment.astimezone(UTC):%H:%M:%S}.{moment.microsecond // 1000:03d}"
+
+
+def outcome_of(write: Act) -> Spans:
+    """Return what was written and why, and how it ended."""
+    text = f"{write.action} {write.subresource}".rstrip()
+    return spans(f"{text}, {write.cause} ", Badge(write.outcome or "no outcome", "ok" if write.ok else "bad"))
 
 
 def facts(*items: tuple[str, Span | Spans | str]) -> tuple[Fact, ...]:

@@ -31,9 +31,9 @@ from flotilla_console.model.seen import Seen, seen
 from flotilla_console.model.sight import LIST
 from flotilla_console.model.workload import Workload
 from flotilla_console.page import Page, PageRequest, PageSpec
-from flotilla_console.pages.as_it_was import clock_text, moment_of, outcome, pods_table, tree_blocks
+from flotilla_console.pages.as_it_was import moment_of, pods_table, tree_blocks
 from flotilla_console.pages.lanes import lanes_of
-from flotilla_console.pages.parts import LIMIT, ago, commas, facts, offset_of, whole_table
+from flotilla_console.pages.parts import LIMIT, ago, clock_text, commas, facts, offset_of, outcome_of, whole_table
 from flotilla_console.story.lives import Now
 from flotilla_console.story.records import Recorded, RecordReader
 from flotilla_console.story.story import Story, compose
@@ -231,7 +231,7 @@ def _writes(story: Story) -> Group:
                 spans(clock_text(write.at)),
                 spans(write.service),
                 spans(f"{write.kind} {write.name}"),
-                outcome(write),
+                outcome_of(write),
                 spans(f"{write.latency_ms:g} ms"),
                 spans(write.message),
             ),

@@ -22,6 +22,7 @@ from flotilla_console.blocks.types import (
     Tone,
     spans,
 )
+from flotilla_console.model.reading import Verdict
 from flotilla_console.model.reasons import Reasons
 from flotilla_console.model.sight import Sight
 from flotilla_console.model.workload import Workload
@@ -55,17 +56,18 @@ def why_blocks(sight: Sight, one: Workload, now: datetime) -> Iterator[AnyBlock]
             spans(f"The last reasons are about generation {why.generation}, not {one.metadata.generation}.")
         )
     yield Paragraph(_moments(why, now))
-    if not _is_said(one, why):
+    if not _says_all(one.verdict, why):
         yield whole_table("reasons", "Reasons", _REASON_COLUMNS, _reason_rows(sight, one, why))
     if why.numbers:
         yield Group("numbers", spans("Numbers behind the decision"), (Facts(facts(*_number_facts(why))),), open=False)
 
 
-def _is_said(one: Workload, why: Reasons) -> bool:
+def _says_all(verdict: Verdict, why: Reasons) -> bool:
     """Report whether the sentence has all that a table of the reasons would show."""
     if why.errors or len(why.reasons) > 1:
         return False
-    return all(reason.code == one.verdict.code and not reason.objects for reason in why.reasons)
+    said = verdict.code, verdict.text
+    return all((reason.code, reason.message) == said and not reason.objects for reason in why.reasons)
 
 
 _REASON_COLUMNS = ("state", "State"), ("code", "Code"), ("message", "Reason"), ("objects", "Objects")

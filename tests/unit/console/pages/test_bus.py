@@ -14,7 +14,7 @@ from flotilla_common.bus.interface import BusError, Message
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.subjects import Marker
 from flotilla_common.control.leases import Lease
-from flotilla_console.blocks.types import Graph, Notice
+from flotilla_console.blocks.types import Graph, Group, Notice
 from flotilla_console.page import Page
 from flotilla_console.pages.bus import BusRead, bus_page, needed, object_of, page
 from flotilla_console.story import bus_look
@@ -154,6 +154,18 @@ def test_shards_have_holders_in_the_order_of_their_numbers() -> None:
     found = table(built(), "shards")
     assert column(found, "lease") == ["cloneset-2", "cloneset-10"]
     assert column(found, "holder") == ["no holder", "cloneset/r1 alive"]
+
+
+def test_leases_and_readers_are_folded_away_unless_something_is_wrong() -> None:
+    def folds(page: Page) -> dict[str, tuple[str, bool]]:
+        groups = [block for block in page.blocks if isinstance(block, Group)]
+        return {one.id: ("".join(getattr(piece, "text", "") for piece in one.summary), one.open) for one in groups}
+
+    found = folds(built())
+    assert found["all-leases"] == ("All leases (2), 1 without a live holder", True)
+    held = BusLook(snapshot=snapshot(), leases=(lease("cloneset-10", "r1-x"),))
+    assert folds(built(held))["all-leases"] == ("All leases (1)", False)
+    assert found["all-readers"] == ("All readers (4)", True)
 
 
 def test_leases_of_the_dead_and_with_hostile_times_are_shown() -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
@@ -19,6 +21,7 @@ from tests.unit.console.model.worlds import Only, World, column, owned_by, table
 BUDGET = catalogue.called("podunavailablebudget").resource
 
 _STUCK = {"state": "stuck", "code": "ErrImagePull", "message": "web-1: no such image", "objects": ["web-1", "gone"]}
+_HELD = {"state": "held", "code": "PausedByUser", "message": "paused by the user"}
 _WAIT = {"state": "waiting", "code": "WaitingForMaxUnavailable", "message": "maxUnavailable 1 is used by web-1"}
 
 
@@ -59,6 +62,16 @@ def test_the_most_severe_reason_comes_first_with_its_evidence() -> None:
     assert column(table(page, "reasons"), "code") == ["ErrImagePull", "WaitingForMaxUnavailable"]
     assert "planned again at 2026-01-01T00:05:00Z" in texts(page)
     assert "maxUnavailable" in texts(next(block for block in page.blocks if getattr(block, "id", "") == "numbers"))
+
+
+@pytest.mark.parametrize(("reasons", "shown"), [([_WAIT], False), ([_STUCK], True), ([_WAIT, _HELD], True)])
+def test_a_table_repeats_no_sentence(reasons: list[dict[str, Any]], shown: bool) -> None:
+    world = World()
+    world.clone_set()
+    world.explain(CLONE_SET, "web", *reasons)
+    page = _page(world)
+    assert all(reason["message"] in texts(page) for reason in reasons)
+    assert any(getattr(block, "id", "") == "reasons" for block in page.blocks) == shown
 
 
 def test_pods_in_reasons_are_links_if_they_may_be_seen() -> None:
