@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import async_playwright, expect
+from playwright.async_api import Browser, Page, expect
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from tests.integration.cloneset.test_seed_documents import (
@@ -16,7 +16,7 @@ from tests.integration.cloneset.test_seed_documents import (
     test_printed_columns,
     test_revision_names_and_status_of_a_partial_update,
 )
-from tests.support.chromium import FLAGS, chromium
+from tests.support.chromium import running_chromium
 from tests.support.cluster import eventually
 from tests.support.helm import CHART, NAMESPACE, Release, release
 from tests.support.nodes import RealCluster
@@ -80,24 +80,23 @@ def test_an_upgrade_keeps_rollouts_running(flotilla: Release, space: Workspace) 
 
 
 async def test_the_console_is_switched_on_by_an_upgrade(flotilla: Release, space: Workspace) -> None:
-    """Opened in Chromium through a forwarded port, with the token of an account that has rights in one namespace."""
+    """Opened in Chromium through a forwarded port, with the tokens of a developer and of an administrator."""
     flotilla.helm.install("upgrade", console__enabled=True)
     space.apply(CLONE_SETS)
     space.settled(availableReplicas=6)
     (name,) = (one["metadata"]["name"] for one in space.read("clone")["items"])
-    space.kubectl("create", "serviceaccount", "developer")
+    pod = min(space.pods)
+    node = space.pod(pod)["spec"]["nodeName"]
+    for account in ("developer", "administrator"):
+        space.kubectl("create", "serviceaccount", account)
     subject = f"--serviceaccount={space.name}:developer"
     for role in ("view", "kruise-cloneset-editor-role"):
         space.kubectl("create", "rolebinding", role, f"--clusterrole={role}", subject)
-    token = space.kubectl("create", "token", "developer").strip()
+    everything = ("--clusterrole=cluster-admin", f"--serviceaccount={space.name}:administrator")
+    space.kubectl("create", "clusterrolebinding", space.name, *everything)
     with flotilla.forwarded("svc/flotilla-console", 80) as port:
-        async with async_playwright() as playwright:
-            browser = await playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS, "--disable-gpu"])
-            page = await browser.new_page()
-            await page.goto(f"http://localhost:{port}/")
-            await page.get_by_role("link", name="Sign in").click()
-            await page.get_by_label("Bearer token").fill(token)
-            await page.get_by_role("button", name="Sign in with the token").click()
+        async with running_chromium() as browser:
+            page = await signed_in(browser, port, space, "developer")
             await expect(page.locator("caption .count").first).to_have_text("1")
             await page.get_by_role("link", name=name, exact=True).first.click()
             await page.get_by_role("link", name="Scale").click()
@@ -105,8 +104,35 @@ async def test_the_console_is_switched_on_by_an_upgrade(flotilla: Release, space
             await page.get_by_role("button", name="Preview").click()
             await page.get_by_role("button", name="Scale", exact=True).click()
             await expect(page.get_by_role("main")).to_contain_text("developer scaled it to 7")
-            await browser.close()
+            await page.get_by_label("Breadcrumb").get_by_role("link", name=f"CloneSet {name}").click()
+            await page.get_by_role("link", name=pod, exact=True).first.click()
+            await page.get_by_role("link", name="log", exact=True).first.click()
+            await expect(page.get_by_role("region", name="The last")).to_have_text(log_of(space, pod))
+            space.create(PULL)
+            assert ended(space)["succeeded"] == 3
+            page = await signed_in(browser, port, space, "administrator")
+            await page.get_by_role("link", name="Nodes", exact=True).click()
+            await expect(page.get_by_role("main")).to_contain_text("3 of 3 alive")
+            await page.get_by_role("link", name=node, exact=True).click()
+            await expect(page.locator("#pulls").get_by_role("row").filter(has_text="Succeeded").first).to_be_visible()
+    space.kubectl("delete", "clusterrolebinding", space.name)
     space.until(lambda: space.status(name).get("availableReplicas") == 7)
+
+
+async def signed_in(browser: Browser, port: int, space: Workspace, account: str) -> Page:
+    """Return a page of a new profile in which an account has signed in with its token."""
+    page = await (await browser.new_context()).new_page()
+    await page.goto(f"http://localhost:{port}/")
+    await page.get_by_role("link", name="Sign in").click()
+    await page.get_by_label("Bearer token").fill(space.kubectl("create", "token", account).strip())
+    await page.get_by_role("button", name="Sign in with the token").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Fleet")
+    return page
+
+
+def log_of(space: Workspace, pod: str) -> str:
+    """Return what the console shows of a pod's log."""
+    return space.kubectl("logs", pod) or "The log is empty."
 
 
 async def test_the_node_agent_restarts_a_container(flotilla: Release, space: Workspace) -> None:

@@ -1,6 +1,7 @@
 """Every page on a real control plane and bus, and what a user with one namespace sees of them."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -35,6 +36,17 @@ async def place(flotilla: Fleet, console: Site) -> AsyncIterator[Scene[Fleet]]:
         await other.settle(HIDDEN, OLD, 2)
         yield made
 
+
+FOLDER = Path(__file__).parent
+ACTING, ROLLOUTS = FOLDER / "acting.yaml", FOLDER / "rollouts-crd.yaml"
+ACTS = {
+    "HorizontalPodAutoscaler": "it scales between 1 and 9",
+    "PodDisruptionBudget": "more may be evicted",
+    "PodUnavailableBudget": "more may become unavailable",
+    "WorkloadSpread": "it spreads the pods over its subsets",
+    "Rollout": "it rolls updates out in 2 steps",
+}
+"""What the objects of `acting.yaml` do to the workload, by their kinds."""
 
 NOT_MADE = {
     "the apiserver reaches the webhook, and gets correct responses",
@@ -82,6 +94,49 @@ async def test_a_user_with_one_namespace_sees_nothing_else(visit: Visit, place: 
             if "{" not in path:
                 answer = await user.context.request.get(user.site.url + path)
                 assert HIDDEN not in await answer.text()
+
+
+SEARCHES = {
+    "a name": "q=we",
+    "a label": "q=tier%3Dfront",
+    "an image": "q=nginx:2",
+    "a namespace": "namespace={namespace}",
+}
+
+
+@pytest.mark.parametrize("query", SEARCHES.values(), ids=SEARCHES)
+async def test_the_fleet_is_searched(visit: Visit, place: Scene[Fleet], query: str) -> None:
+    await place.kubectl("label", "clone", WEB, "tier=front", "--overwrite")
+    async with visit("root") as user:
+        await user.open(f"/?{query.format(namespace=place.namespace)}")
+        await expect(user.link(WEB)).to_be_visible(timeout=PATIENCE)
+        await expect(user.link(HIDDEN)).to_have_count(0)
+
+
+async def test_all_that_acts_on_a_workload_is_named(visit: Visit, place: Scene[Fleet]) -> None:
+    """Also Rollouts of OpenKruise, whose CRD may come after the console has started."""
+    await place.kubectl("apply", "-f", str(ROLLOUTS))
+    await place.kubectl("wait", "--for=condition=Established", "crd/rollouts.rollouts.kruise.io")
+    await place.kubectl("apply", "-f", str(ACTING))
+    async with visit("root") as user:
+        await user.open(paths.workload(CLONE_SET.group, CLONE_SET.plural, place.namespace, WEB))
+        acting = user.table("What acts on the workload")
+        for kind, how in ACTS.items():
+            await expect(acting.locator("tr").filter(has_text=kind)).to_contain_text(how, timeout=PATIENCE)
+        assert await user.violations() == []
+    await place.kubectl("delete", "-f", str(ACTING), "-f", str(ROLLOUTS))
+
+
+async def test_a_restart_of_the_service_is_marked_in_the_timeline(visit: Visit, place: Scene[Fleet]) -> None:
+    await place.patch(WEB, {"updateStrategy": {"rollingUpdate": {"partition": REPLICAS}}})
+    await place.roll(WEB, OLD)
+    await place.seen.until(lambda: place.seen.ready(WEB, NEW) == REPLICAS, 60, "the rollout to be held")
+    await place.flotilla.restart("cloneset")
+    async with visit("root") as user:
+        await user.open(paths.workload(CLONE_SET.group, CLONE_SET.plural, place.namespace, WEB, "timeline"))
+        await expect(user.main).to_contain_text("cloneset restarted or handed over", timeout=PATIENCE)
+    await place.patch(WEB, {"updateStrategy": {"rollingUpdate": {"partition": None}}})
+    await place.roll(WEB, NEW)
 
 
 async def test_the_checks_of_the_doctor_are_made_with_the_rights_of_the_console(
