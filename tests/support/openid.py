@@ -20,7 +20,8 @@ from starlette.routing import Route
 
 from flotilla_cli.local import HOST
 from flotilla_common.clock import Clock
-from flotilla_console.web.serving import listen, serving
+from flotilla_common.health import bind
+from flotilla_console.web.serving import serving
 from tests.support.certificates import Authority
 
 CLIENT = "flotilla"
@@ -113,5 +114,5 @@ class Provider:
 async def provider_at(port: int, authority: Authority, clock: Clock) -> AsyncGenerator[Provider]:
     """Serve a provider over TLS on this port, with a certificate of the authority."""
     made = Provider(f"https://{HOST}:{port}/realm", clock)
-    async with serving(made.application(), listen(port, HOST), authority.server_context()):
+    async with serving(made.application(), bind(port, "OpenID Connect", HOST), authority.server_context()):
         yield made

@@ -35,6 +35,8 @@ from tests.support.rollout_controller import serve_rollouts
 ROOT = Path(__file__).parents[2]
 NODES = 3
 KUBELET = Kubelet(start=50, restart=50, stop=50, complete=50)
+FLAGS = ("--lease-duration=60", "--lease-retry-period=10")
+"""No test waits for a lease here, and renewals would be a sixth of all requests."""
 READY_WITHIN = 180.0  # seconds; it takes 10 on an idle machine
 ENDED_WITHIN = 30.0
 NOTICED_WITHIN = 2.0
@@ -131,7 +133,7 @@ async def serve(folder: Path, services: Iterable[str]) -> None:
     with (folder / "guests").open("w") as guests:
         async with (
             control_plane(state_dir, nodes=NODES, kubelet=KUBELET) as cluster,
-            fleet(cluster, services) as flotilla,
+            fleet(cluster, services, FLAGS) as flotilla,
         ):
             serve_metrics(cluster)
             serve_rollouts(cluster)

@@ -7,6 +7,7 @@ its reason: a missing CRD or an unreachable bus is a state, not a crash.
 
 import asyncio
 import os
+import socket
 from collections.abc import Sequence
 
 from aiohttp import web
@@ -86,6 +87,19 @@ async def serve(health: Health, *, health_port: int, metrics_port: int, host: st
             await asyncio.gather(*(one.cleanup() for one in runners))
             raise
     return runners
+
+
+def bind(port: int, purpose: str, host: str = "") -> socket.socket:
+    """Return a listening socket; port 0 takes a free one, no host means all IPv4 addresses. Raises PortTaken."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+    except OSError as failure:
+        sock.close()
+        where = f"{purpose} port {port} on {host or 'all addresses'}"
+        raise PortTaken(f"{where}: {os.strerror(failure.errno or 0)}") from failure
+    return sock
 
 
 async def listen(routes: Sequence[web.RouteDef], port: int, host: str = "0.0.0.0") -> web.AppRunner:  # noqa: S104 - as above

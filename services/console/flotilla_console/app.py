@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute
 
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.nats import NatsBus
+from flotilla_common.health import bind
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import load_config
 from flotilla_common.service import Context, Service, run_alone
@@ -45,7 +46,7 @@ from flotilla_console.sights import Sights
 from flotilla_console.story.bus_look import BusWatcher
 from flotilla_console.story.records import RecordReader
 from flotilla_console.story.traffic import TrafficReader
-from flotilla_console.web.serving import listen, serving
+from flotilla_console.web.serving import serving
 from flotilla_console.web.site import Site
 from flotilla_console.web.tls import certificate_of
 from flotilla_insight.doctor.collect import Sources
@@ -109,7 +110,7 @@ class _Console:
         settings = self._context.settings
         application = self._site.application(await self._routes())
         certificate = certificate_of(settings.console_tls_cert, settings.console_tls_key, settings.console_client_ca)
-        socket = listen(settings.console_port, settings.console_listen)
+        socket = bind(settings.console_port, "console", settings.console_listen)
         tls = None if certificate is None else certificate.context
         async with asyncio.TaskGroup() as group, serving(application, socket, tls) as ended:
             group.create_task(self._site.hub.run())

@@ -20,7 +20,7 @@ from tests.support.workspace import Workspace, condition
 from tests.testkit.documents import Json
 from tests.testkit.planes import Own
 
-FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after=6")
+FLAGS = ("--lease-duration=6", "--lease-retry-period=1", "--bus-fallback-after=6")
 """Shorter timeouts than the defaults, so that scenarios do not spend their time waiting."""
 
 MANY, AT_ONCE = 20, 5

@@ -21,13 +21,13 @@ Visit = Callable[..., AbstractAsyncContextManager[Visitor]]
 """Opens a browser of a user."""
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def browser() -> AsyncGenerator[Browser]:
     async with running_chromium() as running:
         yield running
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def console(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Site]:
     async with site(tmp_path_factory.mktemp("console")) as made:
         yield made
@@ -38,7 +38,7 @@ def visit(browser: Browser, console: Site) -> Visit:
     return partial(visitor, browser, console)
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def shared_reader(browser: Browser, console: Site) -> AsyncGenerator[Visitor]:
     async with visitor(browser, console, ADMIN) as made:
         yield made
@@ -55,14 +55,14 @@ async def reader(shared_reader: Visitor) -> AsyncGenerator[Visitor]:
     await shared_reader.page.goto("about:blank")  # other tests count the open streams
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def scriptless(browser: Browser, console: Site) -> AsyncGenerator[Visitor]:
     """Yield somebody who may see everything, in a browser without scripts."""
     async with visitor(browser, console, ADMIN, scripts=False) as made:
         yield made
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def shopkeeper(browser: Browser, console: Site) -> AsyncGenerator[Visitor]:
     """Yield somebody who may see one namespace."""
     async with visitor(browser, console, SHOPKEEPER) as made:

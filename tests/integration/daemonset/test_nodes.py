@@ -29,7 +29,7 @@ from tests.support.workspace import Workspace, identity, image, restarts
 from tests.testkit.documents import Json
 from tests.testkit.planes import Own
 
-FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5")
+FLAGS = ("--lease-duration=6", "--lease-retry-period=1")
 """Shorter timeouts than the defaults, so that scenarios do not spend their time waiting."""
 
 MANY, DOWN = 12, 3

@@ -13,7 +13,7 @@ from tests.support.cluster import control_plane
 from tests.support.fleet import SERVICES, Fleet, fleet
 from tests.support.scene import Rollout, rollout
 
-FLAGS = ["--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after=6"]
+FLAGS = ["--lease-duration=6", "--lease-retry-period=1", "--bus-fallback-after=6"]
 """Shorter timeouts than the defaults, so that scenarios do not spend their time waiting."""
 PODS, MOST = 100, 10
 

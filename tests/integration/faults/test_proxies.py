@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)
 
 PODS, MOST = 40, 8
 LARGE = 1_400_000
-FLAGS = ["--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after=6"]
+FLAGS = ["--lease-duration=6", "--lease-retry-period=1", "--bus-fallback-after=6"]
 
 
 class Proxied(NamedTuple):

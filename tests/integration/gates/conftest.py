@@ -30,7 +30,7 @@ GATES = (
 FLAGS = (f"--feature-gates={','.join(f'{gate}=true' for gate in GATES)}", "--assign-pods-by-scheduler=false")
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def flotilla(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fleet]:
     folder = tmp_path_factory.mktemp("gates")
     plane = control_plane(folder, nodes=NODES, kubelet=KUBELET)

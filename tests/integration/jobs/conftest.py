@@ -35,7 +35,7 @@ FLAGS = (
     "--nodeimage-creation-delay=1s",
     "--shards=4",
     "--lease-duration=4s",
-    "--lease-retry-period=500ms",
+    "--lease-retry-period=1s",
     "--feature-gates=PreDownloadImageForInPlaceUpdate=true",
 )
 WATCHED = (POD, CLONE_SET, NODE_IMAGE, IMAGE_PULL_JOB, IMAGE_LIST_PULL_JOB)
@@ -51,7 +51,7 @@ class Running(NamedTuple):
     nodes: list[str]
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
     async with (
         control_plane(tmp_path_factory.mktemp("plane"), nodes=NODES, kubelet=FAST) as cluster,

@@ -28,7 +28,7 @@ from tests.support.scene import NEW, OLD, cloneset, scene
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(300)]
 
 PODS, FEW = 100, 20
-FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5")
+FLAGS = ("--lease-duration=6", "--lease-retry-period=1")
 SHARED = "--feature-gates=ShardedListAndWatch=true"
 DIRECTLY = "watching the apiserver directly"
 

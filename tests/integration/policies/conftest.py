@@ -23,7 +23,7 @@ from tests.support.workspace import Workspace, watched
 FLAGS = (
     "--feature-gates=PodUnavailableBudgetUpdateGate=true,EnablePodProbeMarkerOnServerless=true",
     "--lease-duration=6",
-    "--lease-retry-period=0.5",
+    "--lease-retry-period=1",
     "--bus-fallback-after=6",
 )
 """Shorter timeouts than the defaults, so that scenarios do not spend their time waiting."""
@@ -40,7 +40,7 @@ class Site(NamedTuple):
         await (self.webhooks.start(name) if name.startswith("webhook") else self.flotilla.start(name))
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
     async with (
         control_plane(tmp_path_factory.mktemp("plane"), nodes=NODES, kubelet=KUBELET) as cluster,

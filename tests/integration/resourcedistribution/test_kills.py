@@ -16,7 +16,7 @@ from tests.support.fleet import Fleet, fleet
 
 SPACES = [f"n-{number:03}" for number in range(300)]
 SERVICES = ("watcher", "webhook", "sidecar")
-FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after=6", "--kube-max-writes=1")
+FLAGS = ("--lease-duration=6", "--lease-retry-period=1", "--bus-fallback-after=6", "--kube-max-writes=1")
 """Shorter timeouts than the defaults, and one write at a time, so that faults hit the middle of the work."""
 PATIENCE = 120.0
 TRIES = 5

@@ -19,6 +19,7 @@ from fastapi import FastAPI
 
 from flotilla_common.api.resources import SECRET
 from flotilla_common.clock import SystemClock
+from flotilla_common.health import bind
 from flotilla_webhook.server import tls
 from flotilla_webhook.server.certificates import Bundle, issue, problem
 from flotilla_webhook.server.stores import (
@@ -231,7 +232,7 @@ async def test_a_running_server_takes_a_new_certificate(tmp_path: Path) -> None:
     certificate.use(directory)
     app = FastAPI()
     app.add_api_route("/healthz", lambda: "ok")
-    sock = tls.listen(0, "127.0.0.1")
+    sock = bind(0, "webhook", "127.0.0.1")
     port = sock.getsockname()[1]
     ca = directory / "ca-cert.pem"
     async with tls.serving(app, certificate, sock, FakeClock()) as server:
@@ -254,7 +255,7 @@ async def test_a_server_that_stops_asks_its_clients_to_go(tmp_path: Path) -> Non
     certificate.use(directory)
     app = FastAPI()
     app.add_api_route("/healthz", lambda: "ok")
-    sock = tls.listen(0, "127.0.0.1")
+    sock = bind(0, "webhook", "127.0.0.1")
     url = f"https://localhost:{sock.getsockname()[1]}/healthz"
     trust = ssl.create_default_context(cafile=directory / "ca-cert.pem")
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session:
@@ -277,8 +278,8 @@ async def _until_asked_to_go(session: aiohttp.ClientSession, url: str) -> int:
 
 
 def test_a_taken_port_is_named() -> None:
-    with tls.listen(0, "127.0.0.1") as sock:
+    with bind(0, "webhook", "127.0.0.1") as sock:
         sock.listen()
         port = sock.getsockname()[1]
         with pytest.raises(OSError, match=f"webhook port {port}"):
-            tls.listen(port, "127.0.0.1")
+            bind(port, "webhook", "127.0.0.1")

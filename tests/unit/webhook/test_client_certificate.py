@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 from flotilla_cli.local import HOST
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request
 from flotilla_common.clock import SystemClock
+from flotilla_common.health import bind
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.server import tls
 from flotilla_webhook.server.http_server import build
@@ -31,7 +32,7 @@ async def test_only_who_shows_a_certificate_is_asked_for_admission(
     ours, theirs = Authority(tmp_path, "ours"), Authority(tmp_path, "theirs")
     certificate = tls.Certificate(str(theirs.file))
     certificate.context.load_cert_chain(ours.pair())
-    sock = tls.listen(0, HOST)
+    sock = bind(0, "webhook", HOST)
     app = build({"/allow": allow}, lambda body: b"{}", Metrics(CollectorRegistry()), SystemClock(), callers=callers)
 
     async def ask(path: str, pair: Path | None = None) -> int:

@@ -65,6 +65,17 @@ class Selector:
         return cls(selector.match_labels, tuple(selector.match_expressions))
 
     @classmethod
+    def of_workload(cls, selector: LabelSelector) -> "Selector":
+        """Compile the spec.selector of a workload. Raises ValueError with its path if it is invalid or empty."""
+        try:
+            compiled = cls.compile(selector)
+        except ValueError as error:
+            raise ValueError(f"spec.selector: {error}") from error
+        if compiled.empty:
+            raise ValueError("spec.selector is empty")
+        return compiled
+
+    @classmethod
     def read(cls, written: str) -> "Selector":
         """Parse a one-line selector, such as those of scale subresources. Raises ValueError."""
         requirements: list[LabelSelectorRequirement] = []

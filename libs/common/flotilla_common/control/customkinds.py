@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 
+from flotilla_common.api.core import ConfigMap
 from flotilla_common.api.errors import ApiError, Unreachable, found_or_none
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
@@ -29,6 +30,7 @@ READ_SECONDS = 10.0
 """Interval between two reads of objects that may not be listed."""
 
 T = TypeVar("T", bound=Object)
+W = TypeVar("W")
 
 GroupKind = tuple[str, str]
 Listener = Callable[[Resource, T | None, T | None], None]
@@ -45,6 +47,14 @@ class Named(Protocol):
 
     @property
     def kind(self) -> str: ...
+
+
+def configured(configuration: ConfigMap | None, read: Callable[[Mapping[str, str]], list[W]]) -> list[W]:
+    """Return the kinds that `read` finds in the ConfigMap; none if it is unreadable, which admission reports."""
+    try:
+        return read({} if configuration is None else configuration.data)
+    except ValueError:
+        return []
 
 
 class Followed(DirectSource, Generic[T]):

@@ -48,7 +48,7 @@ OrderKey = tuple[bool, int, bool, float, int, int, float, str]
 _PHASE_RANKS = {"": 0, "Pending": 0, "Unknown": 1, "Running": 2}
 
 
-def _remembered(compute: Callable[[Pod], T]) -> Callable[[Pod], T]:
+def remembered(compute: Callable[[Pod], T]) -> Callable[[Pod], T]:
     """Cache the result of `compute`, which is never None, per version of a pod."""
     name = compute.__name__
 
@@ -62,7 +62,7 @@ def _remembered(compute: Callable[[Pod], T]) -> Callable[[Pod], T]:
     return known
 
 
-@_remembered
+@remembered
 def is_serving(pod: Pod) -> bool:
     """Return whether the pod is Running, Ready, and not in an in-place update (InPlaceUpdateReady absent or True)."""
     if not pod.ready or pod.status.phase != "Running":
@@ -71,7 +71,7 @@ def is_serving(pod: Pod) -> bool:
     return condition is None or condition.status == "True"
 
 
-@_remembered
+@remembered
 def is_settled(pod: Pod) -> bool:
     """Return whether the in-place engine and the lifecycle surely have nothing to do on the pod.
 
@@ -111,7 +111,7 @@ def newest_first(moment: datetime | None) -> float:
     return -math.inf if moment is None else -moment.timestamp()
 
 
-@_remembered
+@remembered
 def default_order_key(pod: Pod) -> OrderKey:
     """Return a sort key by which the first pod is updated first; names break ties, so that the order is stable."""
     ready = pod.ready

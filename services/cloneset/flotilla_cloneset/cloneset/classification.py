@@ -21,10 +21,10 @@ from flotilla_common.api.meta import controller_of, later
 from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.causes import LOOKED_AT
 from flotilla_common.workload.lifecycle import NORMAL, PREPARING_DELETE, PREPARING_UPDATE
-from flotilla_common.workload.predicates import is_serving, is_settled
+from flotilla_common.workload.predicates import is_serving, is_settled, remembered
 from flotilla_common.workload.revision_codec import short_hash
 
-_MEMO = "cloneset_traits"
+_MEMO = "traits"  # the key that `remembered` uses: read without a call per pod
 
 
 class Traits(NamedTuple):
@@ -44,15 +44,9 @@ class Traits(NamedTuple):
         return self.ready and self.state in ("", NORMAL)
 
 
+@remembered
 def traits(pod: Pod) -> Traits:
     """Return the pod's traits, computed once per version of the pod."""
-    memo: Traits | None = pod.memo.get(_MEMO)
-    if memo is None:
-        memo = pod.memo[_MEMO] = _traits(pod)
-    return memo
-
-
-def _traits(pod: Pod) -> Traits:
     meta = pod.metadata
     controller = controller_of(meta)
     return Traits(

@@ -42,11 +42,9 @@ def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
     if cloneset.spec.replicas < 0:
         return refused("InvalidReplicas", f"nothing is done: spec.replicas is {cloneset.spec.replicas}")
     try:
-        selector = Selector.compile(cloneset.spec.selector)
+        selector = Selector.of_workload(cloneset.spec.selector)
     except ValueError as error:
-        return refused("InvalidSelector", f"nothing is done: spec.selector: {error}")
-    if selector.empty:
-        return refused("InvalidSelector", "nothing is done: spec.selector is empty")
+        return refused("InvalidSelector", f"nothing is done: {error}")
     try:
         revisions = find_revisions(snapshot, selector)
     except ValueError as error:

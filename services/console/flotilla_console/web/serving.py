@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Generator
@@ -11,7 +10,6 @@ from contextlib import asynccontextmanager
 import uvicorn
 from fastapi import FastAPI
 
-from flotilla_common.health import PortTaken
 from flotilla_console.access.certificates import CertificateProtocol
 
 _GRACE_SECONDS = 2
@@ -25,20 +23,6 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
         yield
-
-
-def listen(port: int, host: str = "") -> socket.socket:
-    """Return a listening socket; port 0 takes a free one, no host means all addresses. Raises PortTaken."""
-    sock = socket.socket()
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        sock.bind((host, port))
-    except OSError as failure:
-        sock.close()
-        raise PortTaken(
-            f"console port {port} on {host or 'all addresses'}: {os.strerror(failure.errno or 0)}"
-        ) from failure
-    return sock
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import CONFIG_MAP, JOB, POD, Resource
 from flotilla_common.api.workload import Workload
 from flotilla_common.control.controller_context import ControllerContext
-from flotilla_common.control.customkinds import GroupKind
+from flotilla_common.control.customkinds import GroupKind, configured
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.watches import IN_NAMESPACE, AccessRule, Near, Pods, Trigger, Watch, namespace_of
@@ -133,13 +133,7 @@ class Gatherer:
     def _whitelist(self) -> list[GroupKind]:
         """Return the kinds that the ConfigMap names; none if it cannot be read."""
         configuration = self._configurations.get(self._context.settings.namespace, CONFIGURATION)
-        try:
-            return [
-                (workload.group, workload.kind)
-                for workload in custom_workloads({} if configuration is None else configuration.data)
-            ]
-        except ValueError:
-            return []
+        return [(workload.group, workload.kind) for workload in configured(configuration, custom_workloads)]
 
 
 CONTROLLER = ControllerSpec(

@@ -21,7 +21,7 @@ from flotilla_common.api.meta import Object, controller_of, group_of, metadata_o
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, CONFIG_MAP, NODE, POD, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.controller_context import ControllerContext
-from flotilla_common.control.customkinds import CustomKinds, GroupKind
+from flotilla_common.control.customkinds import CustomKinds, GroupKind, configured
 from flotilla_common.control.keystate import Key, Memory
 from flotilla_common.control.reads import Get, Reads
 from flotilla_common.control.spec import ControllerSpec
@@ -190,11 +190,7 @@ class Gatherer:
 
     def _configured(self) -> list[CustomWorkload]:
         """Return the kinds that the ConfigMap names; none if it is unreadable, which admission reports."""
-        configuration = self._configurations.get(self._context.settings.namespace, CONFIGURATION)
-        try:
-            return custom_workloads({} if configuration is None else configuration.data)
-        except ValueError:
-            return []
+        return configured(self._configurations.get(self._context.settings.namespace, CONFIGURATION), custom_workloads)
 
     def _needed(self, kind: GroupKind) -> list[Key]:
         """Return the workloads of the kind that PersistentPodStates target."""

@@ -43,11 +43,9 @@ def plan(snapshot: StatefulSetSnapshot, now: datetime) -> Plan:
     if statefulset.spec.replicas < 0:
         return refused("InvalidReplicas", f"nothing is done: spec.replicas is {statefulset.spec.replicas}")
     try:
-        selector = Selector.compile(statefulset.spec.selector)
+        selector = Selector.of_workload(statefulset.spec.selector)
     except ValueError as error:
-        return refused("InvalidSelector", f"nothing is done: spec.selector: {error}")
-    if selector.empty:
-        return refused("InvalidSelector", "nothing is done: spec.selector is empty")
+        return refused("InvalidSelector", f"nothing is done: {error}")
     try:
         claim_templates(statefulset.spec.volume_claim_templates)
     except ValueError as error:

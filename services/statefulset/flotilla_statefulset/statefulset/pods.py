@@ -20,10 +20,11 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace import completed
 from flotilla_common.workload.lifecycle import NORMAL
-from flotilla_common.workload.predicates import is_serving, is_settled
+from flotilla_common.workload.predicates import is_serving, is_settled, remembered
 from flotilla_statefulset.ordinals import Ordinals, ordinal_of
 
-_MEMO, _ORDINAL = "statefulset_traits", "statefulset_ordinal"
+_MEMO = "traits"  # the key that `remembered` uses: read without a call per pod
+_ORDINAL = "statefulset_ordinal"
 
 FINISHED = ("Failed", "Succeeded")
 
@@ -57,15 +58,9 @@ class Traits(NamedTuple):
         return self.phase in FINISHED
 
 
+@remembered
 def traits(pod: Pod) -> Traits:
     """Return the pod's traits, computed once per version of the pod."""
-    memo: Traits | None = pod.memo.get(_MEMO)
-    if memo is None:
-        memo = pod.memo[_MEMO] = _traits(pod)
-    return memo
-
-
-def _traits(pod: Pod) -> Traits:
     meta = pod.metadata
     controller = controller_of(meta)
     return Traits(

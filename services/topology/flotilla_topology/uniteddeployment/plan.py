@@ -50,11 +50,9 @@ def plan(snapshot: UnitedDeploymentSnapshot, now: datetime) -> Plan:
     if kind is None:
         return refused("InvalidTemplate", "nothing is done: spec.template has to have exactly one member")
     try:
-        selector = Selector.compile(snapshot.owner.spec.selector)
+        selector = Selector.of_workload(snapshot.owner.spec.selector)
     except ValueError as error:
-        return refused("InvalidSelector", f"nothing is done: spec.selector: {error}")
-    if selector.empty:
-        return refused("InvalidSelector", "nothing is done: spec.selector is empty")
+        return refused("InvalidSelector", f"nothing is done: {error}")
     try:
         revisions = choose(snapshot, selector)
     except ValueError as error:

@@ -24,7 +24,7 @@ from flotilla_common.api.meta import Model, ObjectMeta, controller_of, group_of,
 from flotilla_common.api.resources import CONFIG_MAP, Resource
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.controller_context import ControllerContext
-from flotilla_common.control.customkinds import CustomKinds
+from flotilla_common.control.customkinds import CustomKinds, configured
 from flotilla_common.control.keystate import Key
 from flotilla_common.control.reads import Reads
 from flotilla_common.control.watches import Watch
@@ -132,11 +132,7 @@ class CustomTargets:
 
     def _named(self) -> list[CustomWorkload]:
         """Return the kinds that the ConfigMap names; none if it is unreadable, which admission reports."""
-        configuration = self._configurations.get(self._context.settings.namespace, CONFIGURATION)
-        try:
-            return custom_workloads({} if configuration is None else configuration.data)
-        except ValueError:
-            return []
+        return configured(self._configurations.get(self._context.settings.namespace, CONFIGURATION), custom_workloads)
 
     def _wanted(self) -> list[CustomWorkload]:
         """Return the configured kinds that some WorkloadSpread targets."""

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.resources import CONFIG_MAP, CRD, MUTATING, SECRET, VALIDATING, Resource
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
+from flotilla_common.health import bind
 from flotilla_common.service import Context
 from flotilla_common.settings import Settings
 from flotilla_webhook.metrics import Metrics
@@ -46,7 +47,7 @@ class WebhookServer:
         context.vitals["checksCallers"] = lambda: bool(settings.webhook_client_ca)
         callers = {name.strip() for name in settings.webhook_client_names.split(",")} - {""}
         self._app = build(handlers, convert, metrics, context.clock, callers=callers)
-        self._socket = tls.listen(settings.webhook_port)
+        self._socket = bind(settings.webhook_port, "webhook")
 
     async def run(self, group: asyncio.TaskGroup) -> None:
         """Serve until cancelled, with tasks in the group. Raises RuntimeError if it is not ready in time."""

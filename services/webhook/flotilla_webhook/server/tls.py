@@ -16,7 +16,6 @@ import uvicorn
 from fastapi import FastAPI
 
 from flotilla_common.clock import Clock
-from flotilla_common.health import PortTaken
 from flotilla_webhook.server.http_server import BoundedProtocol
 
 _GRACE_SECONDS = 5  # an admission call in progress at the stop gets its answer; the apiserver waits up to 30
@@ -88,18 +87,6 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
         yield
-
-
-def listen(port: int, host: str = "0.0.0.0") -> socket.socket:  # noqa: S104 - the apiserver comes from outside
-    """Return a listening socket; port 0 takes a free one. Raises PortTaken."""
-    sock = socket.socket()
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        sock.bind((host, port))
-    except OSError as failure:
-        sock.close()
-        raise PortTaken(f"webhook port {port} on {host}: {failure.strerror}") from failure
-    return sock
 
 
 @asynccontextmanager

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 
+from flotilla_common.health import bind
 from flotilla_common.settings import SettingsError
-from flotilla_console.web.serving import listen, serving
+from flotilla_console.web.serving import serving
 from flotilla_console.web.tls import Certificate, certificate_of
 from tests.support.certificates import Authority
 from tests.support.fake_clock import FakeClock
@@ -50,7 +51,7 @@ async def test_a_renewed_certificate_is_served_without_a_restart(tmp_path: Path)
     authority, clock = Authority(tmp_path), FakeClock()
     file = files(tmp_path, authority)
     certificate = Certificate(file, file)
-    sock = listen(0, HOST)
+    sock = bind(0, "console", HOST)
     sock.listen()
     port = sock.getsockname()[1]
     async with asyncio.timeout(10), serving(FastAPI(), sock, certificate.context):

@@ -8,11 +8,10 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from flotilla_common.api.documents import Json, mapping, mappings, text
-from flotilla_common.api.jsontext import read_json
-from flotilla_common.api.keys import CONFIGURATION
+from flotilla_common.api.documents import text
 from flotilla_common.api.meta import Model, ObjectMeta, TargetRef, group_of
 from flotilla_common.api.resources import Resource
+from flotilla_common.api.whitelists import listed
 
 PERSISTENT_POD_STATE = Resource("apps.kruise.io", "v1beta1", "persistentpodstates", "PersistentPodState")
 
@@ -75,14 +74,7 @@ class CustomWorkload(msgspec.Struct, frozen=True):
 
 def custom_workloads(configuration: Mapping[str, str]) -> list[CustomWorkload]:
     """Return the kinds in the data of the ConfigMap; empty without the key. Raises ValueError if unreadable."""
-    written = configuration.get(WHITE_LIST)
-    if not written:
-        return []
-    try:
-        document = _lower(read_json(written, Json))
-    except ValueError as error:
-        raise ValueError(f"{WHITE_LIST} of ConfigMap {CONFIGURATION} cannot be read: {error}") from error
-    entries = [_lower(entry) for entry in mappings(document.get("workloads"))]
+    entries = listed(configuration, WHITE_LIST)
     return [CustomWorkload(*(text(entry.get(key)) for key in ("group", "version", "kind"))) for entry in entries]
 
 
@@ -90,8 +82,3 @@ def supported(api_version: str, kind: str, custom: Collection[CustomWorkload]) -
     """Report whether the state of such a workload's pods is recorded. Its version does not matter."""
     workload = group_of(api_version), kind
     return workload in _STATEFUL_SETS or workload in {(one.group, one.kind) for one in custom}
-
-
-def _lower(document: Json) -> Json:
-    """Return the object with keys in lower case: administrators write names of fields in any case."""
-    return {key.lower(): value for key, value in mapping(document).items()}

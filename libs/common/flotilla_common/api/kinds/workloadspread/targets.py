@@ -8,12 +8,11 @@ from collections.abc import Collection, Mapping, Sequence, Set
 import msgspec
 
 from flotilla_common.api.documents import Json, JsonValue, mapping, mappings, sequence, text
-from flotilla_common.api.jsontext import read_json
-from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.meta import TargetRef
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, DEPLOYMENT, JOB, REPLICA_SET
+from flotilla_common.api.whitelists import listed, lower
 
 WHITE_LIST = "WorkloadSpread_Watch_Custom_Workload_WhiteList"
 """The key in the ConfigMap."""
@@ -66,18 +65,11 @@ class CustomWorkload(msgspec.Struct, frozen=True):
 
 def custom_workloads(configuration: Mapping[str, str]) -> list[CustomWorkload]:
     """Return the kinds in the data of the ConfigMap; empty without the key. Raises ValueError if unreadable."""
-    written = configuration.get(WHITE_LIST)
-    if not written:
-        return []
-    try:
-        document = _lower(read_json(written, Json))
-    except ValueError as error:
-        raise ValueError(f"{WHITE_LIST} of ConfigMap {CONFIGURATION} cannot be read: {error}") from error
-    return [_custom(_lower(entry)) for entry in mappings(document.get("workloads"))]
+    return [_custom(entry) for entry in listed(configuration, WHITE_LIST)]
 
 
 def _custom(entry: Json) -> CustomWorkload:
-    between = [_lower(one) for one in mappings(entry.get("subresources"))]
+    between = [lower(one) for one in mappings(entry.get("subresources"))]
     return CustomWorkload(
         group=text(entry.get("group")),
         version=text(entry.get("version")),
@@ -85,11 +77,6 @@ def _custom(entry: Json) -> CustomWorkload:
         replicas_path=text(entry.get("replicaspath")),
         between=tuple((text(one.get("group")), text(one.get("kind"))) for one in between),
     )
-
-
-def _lower(document: Json) -> Json:
-    """Return the object with keys in lower case: administrators write names of fields in any case."""
-    return {key.lower(): value for key, value in mapping(document).items()}
 
 
 def supported(target: GroupKind, custom: Collection[CustomWorkload]) -> bool:
