@@ -292,8 +292,8 @@ class World:
     def _service(self, name: str) -> Service:
         """Return a service as it is installed here.
 
-        If no gate is changed, the watcher publishes only what the others mirror: every resource costs a lease that is
-        renewed and a stream that is checked each second.
+        If no gate is changed, the watcher publishes only what the others mirror: every resource costs a stream
+        that is checked each second.
         """
         if name != "watcher" or self.settings.feature_gates:
             return self._services[name]()

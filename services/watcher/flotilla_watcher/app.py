@@ -1,6 +1,6 @@
-"""The watcher: publishes resources, each on the one replica that holds its lease.
+"""The watcher: publishes resources, each on the one replica that holds its lease (docs/adr/0040).
 
-Replicas share the leases evenly; a resource moves to another replica when its holder is silent for a lease duration, or
+Replicas share the leases evenly; resources move to another replica when its holder is silent for a lease duration, or
 when a new replica has less than its share. The holder of the first one also keeps the gaps in the records of all
 services small. When etcd was restored from a backup, the watcher announces it on the
 streams and starts again as another process.
@@ -34,6 +34,9 @@ from flotilla_watcher.version_lineage import begin_lineage
 POLL_SECONDS = 0.25
 """Interval of comparing the held leases with the running watches."""
 
+OTHERS = "others"
+"""The last part of the name of the lease of all resources but pods."""
+
 
 class Published(NamedTuple):
     """The copies and remarks that this replica publishes beside the streams of objects."""
@@ -48,7 +51,8 @@ async def run(context: Context, resources: Sequence[Resource]) -> None:
     Raises VersionsWentBack (in a group) when etcd was restored.
     """
     settings = context.settings
-    parts = parts_of(resources, settings.watcher_shards)
+    leases = leases_of(resources, settings.watcher_shards)
+    parts = list(leases.values())
     idle: dict[str, str] = {}
     shards = Shards(
         api=context.api,
@@ -56,16 +60,16 @@ async def run(context: Context, resources: Sequence[Resource]) -> None:
         service=context.service,
         namespace=settings.namespace,
         identity=context.holder,
-        names=[lease_name(part) for part in parts],
+        names=list(leases),
         terms=LeaseTerms(settings.lease_duration, settings.lease_retry_period),
-        apart=[index for index, part in enumerate(parts) if affiliated(part)] if settings.watcher_shards > 1 else (),
+        apart=[index for index, part in enumerate(parts) if affiliated(part[0])] if settings.watcher_shards > 1 else (),
     )
     copies: dict[Resource, NodeCopies] = {}
-    running: dict[int, asyncio.Task[None]] = {}
+    running: dict[Resource, asyncio.Task[None]] = {}
     answering = [await serve_node_readers(context.bus, copies), *await serve_node_logins(context)]
     answering.append(await serve_readonly(context.bus, context.clock))
     context.started()
-    context.vitals["resources"] = lambda: [parts[index].id for index in sorted(shards.serving)]
+    context.vitals["resources"] = lambda: [one.id for index in sorted(shards.serving) for one in parts[index]]
     context.vitals["idle"] = lambda: idle
     try:
         async with asyncio.TaskGroup() as group:
@@ -73,7 +77,7 @@ async def run(context: Context, resources: Sequence[Resource]) -> None:
             group.create_task(follow_leases(context, shards, parts, Published(copies, idle), running))
             group.create_task(_old_records(context, resources, partial(shards.serves, 0)).run())
     except* VersionsWentBack:
-        await begin_lineage(context.bus, context.entropy, [parts[index] for index in sorted(running)])
+        await begin_lineage(context.bus, context.entropy, list(running))
         raise
     finally:
         for served in answering:
@@ -83,21 +87,21 @@ async def run(context: Context, resources: Sequence[Resource]) -> None:
 async def follow_leases(
     context: Context,
     shards: Shards,
-    resources: Sequence[Resource],
+    parts: Sequence[Sequence[Resource]],
     found: Published,
-    running: dict[int, asyncio.Task[None]],
+    running: dict[Resource, asyncio.Task[None]],
 ) -> None:
-    """Run a watch for every held lease, and for no other; `running` are the watches, by the number of the resource."""
+    """Run the watches of every held lease, and no others. `parts`: the resources of each lease."""
     async with asyncio.TaskGroup() as group:
         while True:
-            serving = shards.serving
-            for index in [index for index in running if index not in serving]:
-                running.pop(index).cancel()
-                found.idle.pop(resources[index].id, None)
-                context.health.ready(resources[index].id, True)
-            for index in serving - running.keys():
-                fence = partial(shards.serves, index)
-                running[index] = group.create_task(_watch(context, resources[index], fence, found))
+            serving = {resource: index for index in sorted(shards.serving) for resource in parts[index]}
+            for resource in [resource for resource in running if resource not in serving]:
+                running.pop(resource).cancel()
+                found.idle.pop(resource.id, None)
+                context.health.ready(resource.id, True)
+            for resource in [resource for resource in serving if resource not in running]:
+                fence = partial(shards.serves, serving[resource])
+                running[resource] = group.create_task(_watch(context, resource, fence, found))
             await context.clock.sleep(POLL_SECONDS)
 
 
@@ -106,13 +110,19 @@ def _old_records(context: Context, resources: Sequence[Resource], fence: Callabl
 
 
 def lease_name(resource: Resource) -> str:
-    """Return the part of the lease's name that identifies the resource."""
-    return f"{plural_on_bus(resource)}.{resource.group or 'core'}"
+    """Return the last part of the name of the lease under which the resource is published."""
+    return f"{plural_on_bus(resource)}.core" if affiliated(resource) else OTHERS
 
 
-def parts_of(resources: Sequence[Resource], shards: int) -> list[Resource]:
-    """Return what has a lease each: the resources, and the further shards of pods."""
-    return [*resources, *(pod_shards(shards)[1:] if POD in resources else ())]
+def leases_of(resources: Sequence[Resource], shards: int) -> dict[str, list[Resource]]:
+    """Return what is published under each lease: pods, each further shard of them, and all others together.
+
+    Pods are most of the traffic. A lease for each resource would be six writes a second in a cluster at rest.
+    """
+    found: dict[str, list[Resource]] = {}
+    for resource in (*(pod_shards(shards) if POD in resources else ()), *(one for one in resources if one != POD)):
+        found.setdefault(lease_name(resource), []).append(resource)
+    return found
 
 
 async def _watch(context: Context, resource: Resource, fence: Callable[[], bool], found: Published) -> None:

@@ -40,13 +40,9 @@ LEASES = (
     "flotilla-statefulset",
     "flotilla-topology",
     "-pods.core",
-    "clonesets",
-    "daemonsets",
-    "nodeimages",
-    ".imagepulljobs",
-    "statefulsets",
+    "-others",
 )
-"""Leases whose renewals are points, by parts of their names: the others behave like these."""
+"""Leases whose renewals are points, by parts of their names: those of members behave like these."""
 
 
 class Effect(Protocol):

@@ -21,7 +21,14 @@ TERMS = LeaseTerms(duration=15, retry=2)
 class Replica:
     """One replica of a service, sharing an apiserver with others, with a clock of its own."""
 
-    def __init__(self, api: ScriptedApi, name: str, count: int = 1, apart: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        api: ScriptedApi,
+        name: str,
+        count: int = 1,
+        apart: tuple[int, ...] = (),
+        names: tuple[str, ...] = (),
+    ) -> None:
         self.clock = ManualClock()
         self.gained: list[frozenset[int]] = []
         self.shards = Shards(
@@ -31,6 +38,7 @@ class Replica:
             namespace="kruise-system",
             identity=name,
             count=count,
+            names=names,
             terms=TERMS,
             apart=apart,
         )
@@ -652,6 +660,44 @@ async def test_shards_beyond_the_number_are_removed_when_nobody_comes_back_for_t
     await new.shards._hand_over([])
     later = Replica(api, "c", 2)
     assert await later.tick() == {0, 1}
+
+
+async def test_replicas_give_way_while_a_shard_is_held_that_they_do_not_know() -> None:
+    """A release with a lease for each resource, and one with fewer: neither publishes what the other does."""
+    api = ScriptedApi()
+    old, new = Replica(api, "a", names=("pods", "nodes", "claims")), Replica(api, "b", names=("pods", "others"))
+    old.shards._gives_way = lambda: False  # as in a release without this rule
+    assert await settle(old) == {0, 1, 2}
+    for _ in range(4):
+        assert await settle(old, new) == old.shards.serving
+    await old.shards._hand_over([])
+    assert await settle(new) == {0, 1}
+    await settle(old)
+    assert await settle(new) == frozenset(), "after a downgrade"
+    assert await settle(old) == {0, 1, 2}
+
+
+async def test_of_two_lists_of_names_the_longer_one_works() -> None:
+    api = ScriptedApi()
+    one, two = Replica(api, "a", names=("pods", "others")), Replica(api, "b", names=("pods", "pods-1", "others"))
+    assert await settle(one) == {0, 1}
+    await settle(one, two)
+    assert await settle(one, two) == two.shards.serving == {0, 1, 2}
+    await two.shards._hand_over([])
+    assert await settle(one) == {0, 1}
+
+
+async def test_shards_with_names_that_nobody_knows_any_more_are_removed() -> None:
+    api = ScriptedApi()
+    old, new = Replica(api, "a", names=("pods", "nodes")), Replica(api, "b", names=("pods", "others"))
+    await settle(old)
+    await old.shards._hand_over([])
+    for _ in range(31):
+        await new.tick(2)
+    assert {name for name in api.objects if "member" not in name} == {
+        "flotilla-cloneset-pods",
+        "flotilla-cloneset-others",
+    }
 
 
 async def test_held_shards_are_announced_before_their_resync_and_after_others_lapsed() -> None:

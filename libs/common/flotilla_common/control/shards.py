@@ -94,7 +94,8 @@ class Shards:
     ) -> None:
         """Identify the shards by `names` instead of numbers, if given; leases are `flotilla-<service>-<name>`.
 
-        Those in `apart` are shared evenly among themselves, and so are the others.
+        A replica gives way while a shard is held whose name it does not know, so of any two lists of names in use one
+        has to contain the other. Those in `apart` are shared evenly among themselves, and so are the others.
         """
         self._apart = frozenset(apart)
         self._api = api
@@ -114,7 +115,7 @@ class Shards:
         self._leases = [self._hold(f"flotilla-{service}-{name}", identity, "shard") for name in names]
         self._member = self._hold(f"flotilla-{service}-member-{identity}", identity, "member")
         self._peers: dict[str, LeaseHold] = {}
-        self._strangers: dict[str, LeaseHold] = {}  # leases with another number of shards, of either role
+        self._strangers: dict[str, LeaseHold] = {}  # leases of replicas that share differently
         self._identity = identity
         self._serving: dict[int, int] = {}  # resynced shards, and the tenure of that resync
         self._takes_alone_from = float("-inf")  # monotonic
@@ -230,13 +231,14 @@ class Shards:
         except TimeoutError:
             self._log.warning("leases cannot be read", error=f"no answer in {self._terms.request:g} s")
             return False
-        share = self._fair_share()
+        gives_way = self._gives_way()
+        share = _Share(self._apart, 0, 0) if gives_way else self._fair_share()
         held = [index for index, lease in enumerate(self._leases) if lease.holder == self._identity]
         kept = share.first(held)
         for index in [index for index in held if index not in kept]:
             self._serving.pop(index, None)
             await self._leases[index].release()
-        await self._renew([self._leases[index] for index in kept])
+        await self._renew([self._leases[index] for index in kept], as_member=not gives_way and self.count > 1)
         if self._members_alive() > 1 or self._clock.monotonic() >= self._takes_alone_from:
             await self._take(share, held)
         self._resync()
@@ -250,10 +252,11 @@ class Shards:
             if free and share.has_room(index) and await lease.acquire_or_renew():
                 share.add(index)
 
-    async def _renew(self, ours: Sequence[LeaseHold]) -> None:
+    async def _renew(self, ours: Sequence[LeaseHold], *, as_member: bool) -> None:
         """Renew our leases and our membership concurrently.
 
-        In sequence, a few requests that time out would take longer than a lease lasts.
+        In sequence, a few requests that time out would take longer than a lease lasts. A replica that gives way is no
+        member, so that others leave it no share.
         """
         slots = asyncio.Semaphore(RENEWALS_AT_ONCE)
 
@@ -261,8 +264,17 @@ class Shards:
             async with slots:
                 await lease.acquire_or_renew()
 
-        members = [self._member] if self.count > 1 else []
+        if not as_member and self._member.holder:
+            await self._leave()
+        members = [self._member] if as_member else []
         await asyncio.gather(*(renew(lease) for lease in (*members, *ours)))
+
+    async def _leave(self) -> None:
+        """Remove our membership; where that is refused, it expires."""
+        try:
+            await self._member.remove()
+        except ApiError as error:
+            self._log.warning("membership not removed, it will expire", error=str(error))
 
     async def _delete_what_is_left(self) -> None:
         """Delete abandoned leases: of killed members, and of shards beyond our number.
@@ -352,8 +364,6 @@ class Shards:
     def _fair_share(self) -> "_Share":
         """Return how many shards this replica may hold, given the live members."""
         members, apart = self._members_alive(), len(self._apart)
-        if self._gives_way():
-            return _Share(self._apart, 0, 0)
         return _Share(self._apart, -(-apart // members), -(-(self.count - apart) // members))
 
     def _members_alive(self) -> int:
@@ -362,13 +372,19 @@ class Shards:
         return 1 + sum(1 for peer in peers if peer.holder and not peer.stale)
 
     def _is_strange(self, lease: Lease) -> bool:
-        """Report whether the lease's holder has another number of shards. Older releases did not publish theirs."""
+        """Report whether the lease's holder has another number of shards, or other names.
+
+        Older releases did not publish their number.
+        """
+        if not self._number:
+            is_shard = lease.metadata.labels.get(ROLE_LABEL) == "shard"
+            return is_shard and all(lease.metadata.name != ours.name for ours in self._leases)
         return lease.metadata.labels.get(NUMBER_LABEL, self._number) != self._number
 
     def _gives_way(self) -> bool:
-        """Report whether replicas with another number of shards are active, and ours does not lead."""
+        """Report whether replicas with another number of shards, or other names, are active, and ours does not lead."""
         working = any(not other.stale for name, other in self._strangers.items() if name not in self._peers)
-        return working and not self._number_leads()
+        return working and not (self._number and self._number_leads())
 
     def _number_leads(self) -> bool:
         """Report whether the first shard's holder has our number of shards. Shards with names need no leader."""
