@@ -23,7 +23,7 @@ POD_WORDS = ("pod", "pods", "po")
 
 
 class Reach(msgspec.Struct, frozen=True):
-    """The cluster, bus and namespace that a command means, by its options."""
+    """The cluster, bus and namespace that the options of a command select."""
 
     kubeconfig: str
     context: str
@@ -64,7 +64,7 @@ def cluster_options(command: Command) -> Command:
 
 
 def namespace_option(command: Command) -> Command:
-    """Add -n, the same for all commands, so that a line of the shell history works for the next command."""
+    """Add -n. Every command takes it, so a command line of the shell history can be reused."""
     known, text = "the context's", "The object's namespace."
     return click.option("-n", "--namespace", default="", show_default=known, help=text)(command)
 
@@ -101,7 +101,7 @@ def object_argument(command: Command) -> Command:
 
 
 def find_object(words: Sequence[str], *, pods: bool = False) -> tuple[Resource, str]:
-    """Return the resource and the name that `words` mean; `pods`: also pods. Raises click.BadParameter."""
+    """Return the resource and the name that `words` mean; with `pods`, pods as well. Raises click.BadParameter."""
     kind, slash, name = words[0].partition("/")
     rest = [name, *words[1:]] if slash else list(words[1:])
     if len(rest) != 1 or not rest[0]:
@@ -119,7 +119,7 @@ def find_kind(word: str) -> Resource:
 
 
 def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the kinds for the first word that a shell completes. Names would need the cluster."""
+    """Return the kinds for the first word that a shell completes. Names are not completed: that needs a request."""
     if context.params.get(str(parameter.name)):
         return []
     words = (word for kind in catalogue.KINDS for word in (kind.singular, *kind.short_names))

@@ -18,9 +18,9 @@ import os
 import sys
 from pathlib import Path
 
-from flotilla_cli.bus_server import BusUsers, credentials_of
 from flotilla_cli.certificates import Authority
 from flotilla_cli.local import write_private
+from flotilla_cli.nats_config import BusUsers, credentials_of
 from flotilla_common.bus.permissions import READER
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_dev.cluster import access, components, kwok

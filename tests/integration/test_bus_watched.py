@@ -13,7 +13,7 @@ import nats
 import pytest
 from nats.aio.client import Client
 
-from flotilla_cli.bus_server import credentials_of
+from flotilla_cli.nats_config import credentials_of
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.bus.credentials import seed_in
 from flotilla_common.bus.interface import BusError, Message

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from flotilla_cli.bus_server import credentials_of
 from flotilla_cli.certificates import own_names
 from flotilla_cli.connection import nats_url_of, open_bus
 from flotilla_cli.main import main
+from flotilla_cli.nats_config import credentials_of
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError
 from flotilla_common.bus.nats import NatsBus

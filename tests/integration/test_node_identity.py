@@ -10,7 +10,7 @@ import pytest_asyncio
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from flotilla_cli.bus_server import BusUsers
+from flotilla_cli.nats_config import BusUsers
 from flotilla_common.api.resources import POD
 from flotilla_common.bus import subjects
 from flotilla_common.bus.credentials import read_credentials

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from nats.aio.client import Client
 
-from flotilla_cli.bus_server import authorization, new_user
+from flotilla_cli.nats_config import authorization, new_user
 from flotilla_common.bus import callout, subjects
 from flotilla_common.bus.interface import Message
 from flotilla_common.bus.nats import NatsBus

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.bus_server import BusUsers
+from flotilla_cli.nats_config import BusUsers
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from flotilla_cli.bus_server import credentials_of
 from flotilla_cli.local import bound_command
+from flotilla_cli.nats_config import credentials_of
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_dev.cluster.ports import free_ports
 from tests.support.cluster import eventually

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from flotilla_cli.bus_server import BusUsers
+from flotilla_cli.nats_config import BusUsers
 from flotilla_common.api.kinds.nodepodprobe.types import (
     NODE_POD_PROBE,
     SUCCEEDED,

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.bus_server import ENVIRONMENT
+from flotilla_cli.nats_config import ENVIRONMENT
 from tests.perf.limits import within
 from tests.perf.played.population import Sizes
 from tests.perf.played.stage import Stage, stage

@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from flotilla_cli.bus_server import BusUsers
 from flotilla_cli.local import Process
+from flotilla_cli.nats_config import BusUsers
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.nats import reload_users
 from tests.support import set_clock

@@ -15,8 +15,8 @@ from typing import Protocol
 
 import msgspec
 
-from flotilla_cli.bus_server import BusUsers, credentials_of
 from flotilla_cli.local import HOST
+from flotilla_cli.nats_config import BusUsers, credentials_of
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.nats import ENVIRONMENT, NatsServer, configure, start_nats

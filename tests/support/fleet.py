@@ -19,8 +19,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from flotilla_cli.bus_server import credentials_of
 from flotilla_cli.local import HOST, Process, is_alive, reap
+from flotilla_cli.nats_config import credentials_of
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.subjects import ACT_STREAM
 from flotilla_common.clock import SystemClock

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from flotilla_cli.bus_server import credentials_of
+from flotilla_cli.nats_config import credentials_of
 from flotilla_common.bus import readonly
 from flotilla_common.bus.permissions import READER
 from flotilla_common.clock import SystemClock

@@ -19,10 +19,10 @@ from pathlib import Path
 import click
 import msgspec
 
-from flotilla_cli.bus_server import CONFIGURATION, SEED_FILE, authorization, new_user
 from flotilla_cli.certificates import Authority
 from flotilla_cli.connection import Target, open_api, reported
 from flotilla_cli.local import write_private
+from flotilla_cli.nats_config import CONFIGURATION, SEED_FILE, authorization, new_user
 from flotilla_cli.options import cluster_options
 from flotilla_common.api.documents import Json, member, strings
 from flotilla_common.api.resources import CONFIG_MAP, SECRET, Resource

@@ -11,9 +11,9 @@ import click
 import msgspec
 
 from flotilla_cli import connection, plugins
-from flotilla_cli.bus_server import BusUsers
 from flotilla_cli.connection import Target, open_api, open_bus, reported, target_of
 from flotilla_cli.local import LocalCluster
+from flotilla_cli.nats_config import BusUsers
 from flotilla_cli.options import bus_option, cluster_options
 from flotilla_cli.output import Progress
 from flotilla_common.clock import Clock, SystemClock

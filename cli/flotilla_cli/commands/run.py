@@ -18,8 +18,8 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from flotilla_cli import plugins
-from flotilla_cli.bus_server import credentials_of
 from flotilla_cli.local import bound_command
+from flotilla_cli.nats_config import credentials_of
 from flotilla_common import logs
 from flotilla_common.clock import SystemClock, SystemEntropy
 from flotilla_common.kube.config import ApiConfig, load_config

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from flotilla_cli.bus_server import ENVIRONMENT, LIMITS
 from flotilla_cli.commands import bus_keys
+from flotilla_cli.nats_config import ENVIRONMENT, LIMITS
 from flotilla_common.api.documents import Json
 from flotilla_common.gates import STAGES, Gates
 from flotilla_common.settings import known_flags

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import msgspec
 
-from flotilla_cli.bus_server import ENVIRONMENT, LIMITS, BusUsers
 from flotilla_cli.certificates import own_names
 from flotilla_cli.local import HOST, Process, write_private
+from flotilla_cli.nats_config import ENVIRONMENT, LIMITS, BusUsers
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_dev.cluster.ports import free_ports, serves
 from flotilla_dev.cluster.processes import Processes, until

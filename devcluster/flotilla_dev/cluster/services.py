@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from flotilla_cli import console_key
-from flotilla_cli.bus_server import BusUsers, credentials_of
 from flotilla_cli.local import HOST, ClusterError, LocalCluster, Process, write_private
+from flotilla_cli.nats_config import BusUsers, credentials_of
 from flotilla_cli.output import Say
 from flotilla_common.clock import Clock
 from flotilla_common.settings import SettingsError, load, split_flags

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from flotilla_cli.bus_server import BusUsers
 from flotilla_cli.local import write_private
+from flotilla_cli.nats_config import BusUsers
 from flotilla_common.clock import SystemClock
 from flotilla_dev.cluster.nats import NAME, reload_users
 from flotilla_dev.cluster.processes import Processes

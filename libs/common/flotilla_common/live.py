@@ -175,7 +175,7 @@ class LiveContext:
         return None if self._buffer is None else self._buffer.latest(obj)
 
     def attach(self, controller: Controller[Any]) -> None:
-        """Set the controller that wakes enqueue to."""
+        """Set the controller whose queue gets the keys of objects that change."""
         self._controller = controller
 
     def receive(self, primary: Watch[Any], reports: StatusReports[Any, Any]) -> None:

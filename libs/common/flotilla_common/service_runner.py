@@ -233,7 +233,10 @@ class ServiceRunner:
         awaited = _AwaitedPods(mirror, spec, live_context.table(spec.primary))
 
         def gather_readable(key: Key, memory: Memory) -> Snapshot | None:
-            """Gather a snapshot unless the table holds an old version because the latest cannot be decoded."""
+            """Gather a snapshot; None while pods are awaited, and for an object whose latest version cannot be decoded.
+
+            The table holds an older version of the latter.
+            """
             if awaited.holds_back(key):
                 return None
             snapshot = gatherer.gather(key, memory)

@@ -32,10 +32,10 @@ class Cache(Generic[T]):
     def __init__(
         self, resource: Resource, read: Callable[[msgspec.Raw], T | None], needs: Callable[[T], Hashable]
     ) -> None:
-        """Create an empty cache; `needs` is what listeners need of an object: statuses change many times a second."""
+        """Create an empty cache. Listeners are called when what `needs` returns has changed, so not for each status."""
         self.resource = resource
         self.known = False
-        """Is the LIST complete?"""
+        """Whether the LIST is complete."""
         self.trouble = ""
         """Why the watch does not show changes, or ""."""
         self._read = read

@@ -137,7 +137,7 @@ def test_deletions_are_planned_as_far_as_the_budget_reaches() -> None:
 def test_a_pod_that_is_asked_about_twice_takes_budget_once() -> None:
     disruptions = Disruptions(budgets(1), GATES, NOW)
     first, second = pod("a"), pod("b")
-    assert [disruptions.may(one, "DELETE") for one in (first, first, second, second)] == [True, True, False, False]
+    assert [disruptions.try_take(one, "DELETE") for one in (first, first, second, second)] == [True, True, False, False]
     builder = PlanBuilder()
     disruptions.stage(builder)
     assert [reason.objects for reason in builder.reasons] == [("b",)]

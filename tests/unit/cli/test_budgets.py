@@ -21,12 +21,12 @@ from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_insight.views import view_of
 from flotilla_insight.views.kindview import PodQuestion
 from flotilla_insight.views.podunavailablebudget import summary
-from flotilla_webhook.budgets.rules import going_rule, updated_rule
+from flotilla_webhook.budgets.match_conditions import removal_rule, updated_rule
 from tests.testkit.apiserver import FakeApi
 from tests.testkit.documents import Json
 from tests.unit.budget.build import budget, pod, pod_document
 
-DELETED, UPDATED = going_rule("default"), updated_rule("default")
+DELETED, UPDATED = removal_rule("default"), updated_rule("default")
 PLACES = PodRule("WorkloadSpreads", "object.x", "default")
 NOW = datetime(2026, 3, 1, 8, 0, 30, tzinfo=UTC)
 VIEW = view_of(POD_UNAVAILABLE_BUDGET)
@@ -145,7 +145,7 @@ NOT_ASKED = "the apiserver does not call the webhook for pods of its namespace (
             id="it names only what is off",
         ),
         pytest.param([], [], f"does not protect it now: {NOT_ASKED}", id="no rule"),
-        pytest.param([going_rule("other"), PLACES], [], f"does not protect it now: {NOT_ASKED}", id="other rules"),
+        pytest.param([removal_rule("other"), PLACES], [], f"does not protect it now: {NOT_ASKED}", id="other rules"),
         pytest.param(
             [everywhere(DELETED)],
             ["DELETE"],

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from flotilla_cli.bus_server import BusUsers
 from flotilla_cli.local import ClusterError
 from flotilla_cli.main import main
+from flotilla_cli.nats_config import BusUsers
 from flotilla_common.bus.credentials import read_credentials
 from flotilla_common.bus.tokens import KeyPair
 from flotilla_common.clock import SystemClock

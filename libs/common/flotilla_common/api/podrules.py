@@ -196,7 +196,7 @@ def _with_probes(asked: list[Json], condition: str, rules: Collection[PodRule]) 
 
 
 def _selecting(labels: str, condition: str) -> Json:
-    """Return the entry of a namespace selector, without pods that the first entry sends for all steps anyway."""
+    """Return the entry of a namespace selector, excluding pods that the first entry already matches."""
     name, _, domain = POD_ENTRY.partition(".")
     asked = [rule_of("", ("v1",), "pods", "CREATE")]
     unique = f"{name}-{sha256(labels.encode()).hexdigest()[:8]}.{domain}"

@@ -204,7 +204,7 @@ class Controller(Generic[S]):
             self.queue.hold(key, max(planning * PLANNING_SHARE, rest))
 
     def _decide(self, key: Key) -> tuple[ObjectRef, Plan, float] | None:
-        """Plan the object; return None when it does not exist. The float is the planning time in seconds.
+        """Plan the object; return None if it does not exist or is not ready. The float is the planning time in seconds.
 
         An object that cannot be gathered or planned gets a reason and an event; other objects are not affected.
         """

@@ -2,7 +2,8 @@
 
 The pods of a workload have the same containers, tolerations, gates and owner, and their conditions and states change in
 the same seconds. What is left for each pod is its identity, its annotations and the ids of its containers: about a
-third. Decoded objects are never modified, so sharing has no effect but that on memory.
+third. Decoded objects are never modified, so sharing changes nothing that is read. Volumes are the
+exception: all but those of claims are dropped.
 """
 
 from typing import Any, TypeVar

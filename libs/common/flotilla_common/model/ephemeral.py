@@ -11,7 +11,7 @@ _PART = "ephemeralContainerStatuses"
 
 
 def statuses_of(pod: Json) -> dict[str, Json]:
-    """Return the reported statuses of ephemeral kubelet, by name."""
+    """Return the reported statuses of ephemeral containers, by name."""
     return kubelet.statuses_of(pod, _PART)
 
 

@@ -156,7 +156,7 @@ def _update_pods(context: PlanContext, pods: Sequence[Pod], target: ControllerRe
         except UpdateRefused as error:
             refusal = error
             break
-        if chain and context.disruptions.admits(pod, chain):
+        if chain and context.disruptions.try_take_for(pod, chain):
             builder.touch(pod)
             chains.append(chain)
         elif not chain and pod.state == PREPARING_UPDATE:

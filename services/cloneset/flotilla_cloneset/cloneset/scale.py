@@ -193,7 +193,7 @@ def _delete(context: PlanContext, pods: Iterable[Pod], intent: Intent, cause: st
             break
         if hooked(hook, pod):
             chains.append(_state_chain(context, pod, PREPARING_DELETE, Intent.HOLD, cause, builder))
-        elif pod.metadata.uid not in builder.touched and context.disruptions.may(pod, DELETE):
+        elif pod.metadata.uid not in builder.touched and context.disruptions.try_take(pod, DELETE):
             builder.touch(pod)
             deleted.append(pod)
             chains.append(_delete_chain(context, pod, intent, cause))

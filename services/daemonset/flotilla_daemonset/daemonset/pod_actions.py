@@ -58,7 +58,7 @@ class PodActions:
         held = hooked(self._context.pre_delete, pod)
         if held:
             self._held.append(pod)
-        elif len(self._deleted) >= self._most or not self._context.disruptions.may(pod, budget_types.DELETE):
+        elif len(self._deleted) >= self._most or not self._context.disruptions.try_take(pod, budget_types.DELETE):
             return
         if not self._builder.touch(pod):
             return

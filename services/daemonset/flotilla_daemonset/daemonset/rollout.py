@@ -56,7 +56,7 @@ class Updater:
             self._actions.recreate(pod)
         elif len(self._chains) < self._most:
             chain = self._start(pod, spec)
-            if self._context.disruptions.admits(pod, chain) and self._builder.touch(pod):
+            if self._context.disruptions.try_take_for(pod, chain) and self._builder.touch(pod):
                 self._chains.append(chain)
 
     def stage(self) -> None:

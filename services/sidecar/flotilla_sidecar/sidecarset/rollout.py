@@ -89,7 +89,7 @@ def _choose(context: PlanContext, ordered: Sequence[Pod]) -> Selection:
         except ValueError as fault:
             chosen.unreadable.append((pod, str(fault)))
             continue
-        if not context.disruptions.may(pod, UPDATE):
+        if not context.disruptions.try_take(pod, UPDATE):
             continue
         chosen.chains.append(chain)
         if state.ready:

@@ -89,7 +89,7 @@ def delete_chain(
     """
     if is_held(context, pod):
         return _state_chain(context, pod, PREPARING_DELETE, Intent.HOLD, cause)
-    if not context.disruptions.may(pod, DELETE):
+    if not context.disruptions.try_take(pod, DELETE):
         return ()
     meta = pod.metadata
     action = f"delete Pod {meta.name} in StatefulSet {context.statefulset.metadata.name}"

@@ -146,7 +146,7 @@ def _note_claims(pods: Pods, claims: Claims, criteria: Criteria, *, in_place_onl
 
 
 def _own(context: PlanContext, adopted: list[Pod], builder: PlanBuilder) -> None:
-    """Write the new revision, release pods that no longer match, adopt matching orphans, untie wanted claims."""
+    """Write the new revision, release and adopt pods, and remove owner references of claims that are wanted."""
     snapshot, meta = context.snapshot, context.statefulset.metadata
     builder.stage((context.revisions.writes,))
     raised = {write.name for write in context.revisions.writes}

@@ -100,7 +100,7 @@ class _Walk:
     def _there(self, ordinal: int, pod: Pod, kind: Traits) -> Flow:
         if kind.finished:
             return self._replace(pod, kind)
-        if kind.phase == "Pending" and not self._claim(ordinal, pod):
+        if kind.phase == "Pending" and not self._recreate_missing_claims(ordinal, pod):
             return Flow.EXIT
         if kind.state == PREPARING_DELETE and not kind.terminating:
             self._settle_deletion(ordinal, pod)
@@ -142,8 +142,8 @@ class _Walk:
         self._builder.reason(State.PROGRESSING, "ReplacingPod", f"replacing {name}: it is {kind.phase}", [name])
         return self._charge()
 
-    def _claim(self, ordinal: int, pod: Pod) -> bool:
-        """Create claims again that vanished while a pod waits for them."""
+    def _recreate_missing_claims(self, ordinal: int, pod: Pod) -> bool:
+        """Create claims again that vanished while a pod waits for them; return False if one is still terminating."""
         claims = self._context.claims
         used = claims.used_by(pod, ordinal)
         if going := claims.terminating(ordinal, used):
@@ -167,8 +167,8 @@ class _Walk:
     def _settle_update(self, ordinal: int, pod: Pod) -> None:
         """Continue the update of a pod in PreparingUpdate once its hook releases it.
 
-        The pod is out of service for an update that has begun, so it goes on in any case, or it would never
-        finish.
+        The pod is out of service already, so maxUnavailable does not delay it, or it would never finish. It
+        stops while updates are paused or OnDelete, and if the pod is no target any more.
         """
         context, builder = self._context, self._builder
         if context.targets.paused or context.targets.on_delete or not is_target(context, ordinal, pod):
@@ -177,7 +177,7 @@ class _Walk:
             chain = recreate_chain(context, pod)
         else:
             chain = in_place_chain(context, pod, builder.deadlines)
-        if chain and context.disruptions.admits(pod, chain) and builder.touch(pod):
+        if chain and context.disruptions.try_take_for(pod, chain) and builder.touch(pod):
             self._chains.append(chain)
 
     def _repair(self, ordinal: int, pod: Pod, kind: Traits) -> Flow:

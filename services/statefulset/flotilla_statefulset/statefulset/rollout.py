@@ -125,20 +125,20 @@ class _Update:
             pod = context.pods.by_ordinal[ordinal]
             if not (self._may(ordinal) if not rest else proven and is_broken(context, ordinal, pod)):
                 rest.append(pod)
-            elif not self._attempt(ordinal):
+            elif not self._try_advance(ordinal):
                 return
         if rest:
             self._explain_budget(named(rest), rest)
         for ordinal in context.pods.outdated:
             if is_off_revision(context, ordinal, context.pods.by_ordinal[ordinal]):
-                self._recall(ordinal)
+                self._delete_off_revision(ordinal)
 
     def repair(self, ordinal: int) -> None:
         """Update one broken pod out of order."""
         if is_off_revision(self._context, ordinal, self._context.pods.by_ordinal[ordinal]):
-            self._recall(ordinal)
+            self._delete_off_revision(ordinal)
         else:
-            self._attempt(ordinal)
+            self._try_advance(ordinal)
 
     def stage(self) -> None:
         """Stage the writes and explain them."""
@@ -165,10 +165,10 @@ class _Update:
             self._spare.take(self._context.pods.by_ordinal[ordinal])
         self._unavailable.add(ordinal)
 
-    def _attempt(self, ordinal: int) -> bool:
-        """Advance one target. Return False if the phase stops at it."""
+    def _try_advance(self, ordinal: int) -> bool:
+        """Advance one target, and report what prevents it. Return False if the phase stops at it."""
         try:
-            self._take(ordinal)
+            self._advance(ordinal)
         except UpdateRefused as error:
             self._builder.errors.append(("update", str(error)))
             self._builder.reason(State.STUCK, "InPlaceImpossible", error.explained, error.pods)
@@ -181,14 +181,14 @@ class _Update:
             return False
         return True
 
-    def _recall(self, ordinal: int) -> None:
+    def _delete_off_revision(self, ordinal: int) -> None:
         """Delete a pod that is on neither revision that a new pod could get."""
         pod = self._context.pods.by_ordinal[ordinal]
         if pod.metadata.uid not in self._builder.touched and traits(pod).state != PREPARING_DELETE:
             cause = f"broken, and on neither {self._context.update_name} nor the current revision"
             self._delete(pod, delete_chain(self._context, pod, Intent.REPLACE, cause))
 
-    def _take(self, ordinal: int) -> None:
+    def _advance(self, ordinal: int) -> None:
         """Advance one target. Raises UpdateRefused or ResizeRefused."""
         pod = self._context.pods.by_ordinal[ordinal]
         kind = traits(pod)
@@ -220,7 +220,7 @@ class _Update:
             raise UpdateRefused(text, [pod], _hindrance(self._context, pod))
         if not chain:
             self._held.append(pod)
-        elif self._context.disruptions.admits(pod, chain):
+        elif self._context.disruptions.try_take_for(pod, chain):
             self._builder.touch(pod)
             self._chains.append(chain)
             self._updated.append(pod)

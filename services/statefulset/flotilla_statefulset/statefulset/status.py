@@ -33,7 +33,7 @@ REPAIR = "repair"
 
 
 def plan_status(context: PlanContext, failures: Mapping[str, str]) -> StatusPlan:
-    """Compute the status, and the write if it is due (§5.4).
+    """Compute the status, and its patch if it differs from the stored one (§5.4).
 
     `failures`: error texts of this pass and the last one, by phase.
     """

@@ -21,7 +21,7 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
 from flotilla_webhook.budgets.check import Budgets
-from flotilla_webhook.budgets.rules import created_rule
+from flotilla_webhook.budgets.match_conditions import created_rule
 from flotilla_webhook.cache import read_all
 from flotilla_webhook.owners import Owners, controller_in
 from flotilla_webhook.pods.admission import AdmissionStep

@@ -30,8 +30,8 @@ from flotilla_common.clock import Clock, Entropy
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
 from flotilla_common.workload.budget import Pass, Refusal, operation_of_update, related_budget, why_free
+from flotilla_webhook.budgets.match_conditions import removal_rule, updated_rule
 from flotilla_webhook.budgets.reports import BudgetHolders, BudgetRecords
-from flotilla_webhook.budgets.rules import going_rule, updated_rule
 from flotilla_webhook.budgets.units import UnitRequest, Units
 from flotilla_webhook.budgets.units_ahead import BUDGET_STATUS
 from flotilla_webhook.cache import Cache, decoder
@@ -115,7 +115,7 @@ class Budgets:
     def _rules(self, namespace: str, budgets: Collection[tuple[str, str]]) -> list[PodRule]:
         """Return the rules of pods of a namespace; `budgets` are namespaces and names of all budgets."""
         names = [name for of, name in budgets if of == namespace] if len(budgets) <= MAX_NAMED else ()
-        going = [going_rule(namespace, names)] if self._gates.on(DELETE_GATE) else []
+        going = [removal_rule(namespace, names)] if self._gates.on(DELETE_GATE) else []
         return [*going, *([updated_rule(namespace, names)] if self._gates.on(UPDATE_GATE) else [])]
 
     async def decide(self, change: PodChange) -> CheckResult:

@@ -222,7 +222,7 @@ class RevisionLookup:
         return self._is_drawn(strategy.partition)
 
     def _is_drawn(self, partition: IntOrString | None) -> bool:
-        """Draw at random, so that of many pods the share of the partition gets it."""
+        """Decide at random, with the partition as the probability."""
         if not isinstance(partition, str):
             return False
         found = _PERCENT.fullmatch(partition)

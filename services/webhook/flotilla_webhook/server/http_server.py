@@ -117,8 +117,8 @@ class BodyReader:
     """The bodies that are being read or answered.
 
     A body is counted from its first byte until its request is answered. A request that finds no room is answered with a
-    retry in a second, which the apiserver does for as long as it waits for an answer; so senders of large bodies cost
-    others a moment, and never the process its memory.
+    retry in a second, which the apiserver does for as long as it waits for an answer; so senders of large bodies delay
+    others a little, and cannot exhaust the memory of the process.
     """
 
     def __init__(self, limit: int = MAX_BODIES) -> None:

@@ -31,7 +31,7 @@ from flotilla_webhook.status_writer import Gone, StatusWriter
 
 
 class Spreads:
-    """The step, and the check of deletions."""
+    """Provides the step, and the check of deletions and evictions."""
 
     def __init__(self, api: Api, bus: Bus, clock: Clock, entropy: Entropy, *, on: bool, settings: Settings) -> None:
         """Prepare the step; `on` is the state of the gate."""
@@ -50,7 +50,7 @@ class Spreads:
             await self._peers.serve(self._lend)
 
     async def close(self) -> None:
-        """Return the places that were taken ahead, so that other replicas need not wait until they time out."""
+        """Give back the places that were taken ahead, so that other replicas need not wait until they time out."""
         await self._peers.close()
         await asyncio.gather(*(places.close() for places in self._places.values()))
 
@@ -106,7 +106,7 @@ class Spreads:
         return version_of(labels, tracked=self._versioned.tracks(owner.kind))
 
     async def _replicas(self, spread: WorkloadSpread, version: str) -> int | None:
-        """Return the target's replicas if a new book needs them, else None. Raises ValueError if not a number."""
+        """Return the target's replicas if a new book needs them, else None. Raises ValueError for another type."""
         if spread.status.versioned_subset_statuses.get(version) or not uses_percent(spread.spec.subsets):
             return None
         target, chosen_by = spread.spec.target_ref, spread.spec.target_filter
@@ -129,14 +129,14 @@ class Spreads:
         return self._places[meta.uid]
 
     async def _lend(self, question: LoanRequest) -> Grant | None:
-        """Return the place for a pod of another replica, as `Places.lend` does."""
+        """Lend another webhook replica a place for its pod, as `Places.lend` does."""
         places = self._places.get(question.uid)
         return Grant() if places is None else await places.lend(question.version, question.subset, question.pod)
 
     # Deletion
 
     async def check_removal(self, change: PodChange) -> CheckResult:
-        """Return the place of a pod that is about to be deleted or evicted (§5.5). Nothing is denied by policy."""
+        """Give back the place of a pod that is about to be deleted or evicted (§5.5). Nothing is denied by policy."""
         if not self.selection.on or change.dry_run or change.operation == UPDATE:
             return CheckResult()
         pod = change.pod

@@ -49,13 +49,13 @@ class Disruptions:
         self._waiting: dict[Key, dict[str, Pod]] = {}  # by budget and uid
         self._faults: dict[Key, str] = {}
 
-    def admits(self, pod: Pod, chain: Chain) -> bool:
-        """Return whether the writes on the pod may be made now, and take budget if they disrupt it."""
+    def try_take_for(self, pod: Pod, chain: Chain) -> bool:
+        """Take the budget that the writes on the pod need; report whether they may be made now."""
         operation = _operation_of(chain)
-        return not operation or self.may(pod, operation)
+        return not operation or self.try_take(pod, operation)
 
-    def may(self, pod: Pod, operation: str) -> bool:
-        """Return whether the pod may be disrupted now, and take budget if it needs any.
+    def try_take(self, pod: Pod, operation: str) -> bool:
+        """Take budget if a disruption of the pod needs any; report whether it may be disrupted now.
 
         `operation` is DELETE, UPDATE or RESIZE. Steps of a pass may ask about the same pod again: it takes budget once.
         """

@@ -7,8 +7,9 @@ order, and groups pods with the same cause into one sentence.
 
 from flotilla_common.workload.causes.cause import Cause, Claim, PodContext, PodEvent
 from flotilla_common.workload.causes.containers import unstable_cause
-from flotilla_common.workload.causes.ending import node_trouble, stuck_terminating
+from flotilla_common.workload.causes.ending import stuck_terminating
 from flotilla_common.workload.causes.finding import LOOKED_AT, Group, cause_of, explain_pods, grouped, root_cause
+from flotilla_common.workload.causes.nodes import node_trouble
 
 __all__ = [
     "LOOKED_AT",

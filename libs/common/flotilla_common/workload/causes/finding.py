@@ -11,7 +11,8 @@ from flotilla_common.control.planbuilder import PlanBuilder
 from flotilla_common.control.text import first_names, named
 from flotilla_common.workload.causes.cause import NOTHING, Cause, PodContext
 from flotilla_common.workload.causes.containers import containers_cause
-from flotilla_common.workload.causes.ending import has_done_its_work, node_cause, over_cause, terminating_cause
+from flotilla_common.workload.causes.ending import has_done_its_work, over_cause, terminating_cause
+from flotilla_common.workload.causes.nodes import node_cause
 from flotilla_common.workload.causes.readiness import (
     gate_cause,
     hook_cause,

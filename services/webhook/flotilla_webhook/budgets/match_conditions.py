@@ -26,7 +26,7 @@ _WHY = "PodUnavailableBudgets"
 _KEYS = (RELATED_BUDGET, LEGACY_RELATED_BUDGET)
 
 
-def going_rule(namespace: str, names: Collection[str] = ()) -> PodRule:
+def removal_rule(namespace: str, names: Collection[str] = ()) -> PodRule:
     """Return the rule of pods of a namespace that are deleted or evicted.
 
     `names` are its budgets, none if they are too many to name.
