@@ -22,7 +22,7 @@ from flotilla_insight.openkruise import LEADER, MANAGER, at_work
 SHOWN = 20
 """Number of custom resources listed by name when they prevent a removal."""
 
-_tell = partial(click.echo, err=True)
+_print_progress = partial(click.echo, err=True)
 
 
 @click.command()
@@ -105,9 +105,11 @@ async def _install(target: Target, wanted: Sequence[Json], *, dry_run: bool, set
     async with open_api(target) as api:
         await _refuse_beside_openkruise(api, clock)
         async for document, result in withdraw(api, unwanted, dry_run=dry_run):
-            _say(document, result, dry_run=dry_run)
-        async for document, result in apply(api, clock, wanted, _tell, dry_run=dry_run, set_endpoints=set_endpoints):
-            _say(document, result, dry_run=dry_run)
+            _print_result(document, result, dry_run=dry_run)
+        async for document, result in apply(
+            api, clock, wanted, _print_progress, dry_run=dry_run, set_endpoints=set_endpoints
+        ):
+            _print_result(document, result, dry_run=dry_run)
         definitions = [document for document in wanted if document["kind"] == "CustomResourceDefinition"]
         for definition in definitions if not dry_run else ():
             if not await established(api, definition, clock):
@@ -129,8 +131,8 @@ async def _uninstall(target: Target, *, force: bool, dry_run: bool) -> None:
         if not force:
             await _refuse_while_used(api)
         left: list[Json] = []
-        async for document, result in remove(api, clock, _tell, dry_run=dry_run):
-            _say(document, result, dry_run=dry_run)
+        async for document, result in remove(api, clock, _print_progress, dry_run=dry_run):
+            _print_result(document, result, dry_run=dry_run)
             if result.startswith(STILL_THERE):
                 left.append(document)
     if left:
@@ -171,7 +173,7 @@ def _list(left: Sequence[str]) -> None:
         click.echo(f"… and {len(left) - SHOWN} more", err=True)
 
 
-def _say(document: Json, result: str, *, dry_run: bool) -> None:
+def _print_result(document: Json, result: str, *, dry_run: bool) -> None:
     click.echo(f"{title(document)} {result}{' (server dry run)' if dry_run else ''}")
 
 

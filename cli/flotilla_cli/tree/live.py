@@ -1,4 +1,4 @@
-"""Reads an object and its dependents for `get` from the apiserver, and keeps them fresh by watches."""
+"""Reads an object and its dependents for `get` from the apiserver, and keeps them current with watches."""
 
 import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ class LiveView:
         self._raw, self._uid = b"", ""
         self._dependents: dict[Resource, dict[str, _Dependent]] = {resource: {} for resource in _followed(kind)}
         self._basis = PodContext()
-        self._contexts: Mapping[str, PodContext] = {}  # of the pods that were read in context
+        self._contexts: Mapping[str, PodContext] = {}  # of pods whose events and nodes were read
         self.why: Why | None = None
         self.changed = asyncio.Event()
         self._troubles: dict[Resource, str] = {}  # by the resource that cannot be followed
@@ -63,7 +63,7 @@ class LiveView:
         self._uid = metadata_of(self._raw).uid
         for resource in self._dependents:
             await self._list(resource)
-        await self._look_closer()
+        await self._load_pod_contexts()
 
     async def keep(self) -> None:
         """Follow all changes until cancelled. Raises ObjectGone when the object is deleted."""
@@ -72,7 +72,7 @@ class LiveView:
             group.create_task(self._reflector(self._kind.resource, sink, self._name).run())
             for resource in self._dependents:
                 group.create_task(self._reflector(resource, _DependentSink(self, resource)).run())
-            group.create_task(self._keep_looking())
+            group.create_task(self._refresh_pod_contexts())
 
     def on_why(self, message: Message) -> None:
         """Store a record of why.v1; one that cannot be decoded counts as none."""
@@ -129,16 +129,16 @@ class LiveView:
         for of, one in self._children(kind, raw):
             yield from self._workloads(of, one)
 
-    async def _keep_looking(self) -> None:
+    async def _refresh_pod_contexts(self) -> None:
         while POD in self._dependents:
             await self._clock.sleep(LOOK_SECONDS)
             try:
-                await self._look_closer()
+                await self._load_pod_contexts()
             except Unreachable:
                 continue  # the watches report it
             self.changed.set()
 
-    async def _look_closer(self) -> None:
+    async def _load_pod_contexts(self) -> None:
         """Read the context of a few pods that do not serve; parts that may not be read are left out."""
         if POD not in self._dependents:
             return
@@ -199,7 +199,7 @@ class LiveView:
         self.changed.set()
 
     def _keeps(self, meta: ObjectMeta) -> bool:
-        """Report whether the object, or a child, may own this one. Pods of children may arrive before these."""
+        """Report whether the object, or a child, may own this one. Pods may arrive before their child."""
         if self._kind.children:
             return bool(meta.owner_references)
         return any(reference.uid == self._uid for reference in meta.owner_references)
@@ -233,7 +233,7 @@ class _ObjectSink:
         self._view.set_object(head.uid, item)
 
     async def progress(self, version: str) -> None:
-        """Ignore versions."""
+        """Ignore bookmarks."""
 
     def state(self, trouble: str) -> None:
         self._view.set_trouble(self._resource, trouble)
@@ -267,7 +267,7 @@ class _DependentSink:
             self._view.take(self._resource, item)
 
     async def progress(self, version: str) -> None:
-        """Ignore versions."""
+        """Ignore bookmarks."""
 
     def state(self, trouble: str) -> None:
         self._view.set_trouble(self._resource, trouble)
@@ -291,7 +291,7 @@ def _body(resource: Resource, raw: msgspec.Raw) -> Pod | ControllerRevision | by
 
 
 def _as_revision(replica_set: bytes) -> ControllerRevision:
-    """Return a ReplicaSet as a revision of its Deployment: its template is where a revision's data has it."""
+    """Return a ReplicaSet as a revision of its Deployment. Both have the template at the same path of their JSON."""
     meta = metadata_of(replica_set)
     number = integer(meta.annotations.get(DEPLOYMENT_REVISION, ""))
     return ControllerRevision(metadata=meta, revision=number or 0, data=msgspec.Raw(replica_set))

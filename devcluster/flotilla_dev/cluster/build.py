@@ -26,10 +26,10 @@ from flotilla_common.clock import Clock
 from flotilla_dev.cluster.processes import tail
 from flotilla_dev.cluster.programs import Patch, Product, Program
 
-BEAT = 1.0  # seconds between signs of life
+BEAT = 1.0  # seconds between progress messages
 LOG_LINES = 20
 FLAGS = ("-trimpath", "-mod=readonly", "-buildvcs=false")
-_STALE = '{{if .Stale}}{{if ne .Name "main"}}{{.ImportPath}}{{end}}{{end}}'  # a main package is always said to be stale
+_STALE = '{{if .Stale}}{{if ne .Name "main"}}{{.ImportPath}}{{end}}{{end}}'  # Go always reports a main package as stale
 
 EARLY = 0.05
 """Share of packages that must be compiled before the remaining time is estimated."""
@@ -102,7 +102,10 @@ def require_space(products: Sequence[Product], folder: Path) -> None:
 
 
 def executable(product: Product, program: str) -> str:
-    """Return Go's name for the program of a package: its last element but a major version, or the module's name."""
+    """Return Go's name for the program of a package.
+
+    It is the last element of its path that is not a major version, or the module's name.
+    """
     parts = [part for part in PurePosixPath(product.packages[program]).parts if not re.fullmatch(r"v\d+", part)]
     return parts[-1] if parts else product.home
 
@@ -136,7 +139,9 @@ async def _expected(
     listed = folder / "list.log"
     await _go(["list", "-deps", "-f", _STALE, *FLAGS, *_packages(programs)], listed, clock, say)
     lines = listed.read_text(encoding="utf-8").splitlines()
-    return BuildProgress(frozenset(line for line in lines if line and " " not in line))  # others say what is downloaded
+    return BuildProgress(
+        frozenset(line for line in lines if line and " " not in line)
+    )  # the others are about downloads
 
 
 def _counted(compiled: BuildProgress, log: Path, elapsed: float) -> str:

@@ -64,7 +64,7 @@ class Act(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """A decision that was impossible."""
+    """An error that prevented a decision of the plan."""
 
     phase: str = ""
     message: str = ""

@@ -35,7 +35,7 @@ from flotilla_nodeagent import metrics
 from flotilla_nodeagent.agent_context import AgentContext
 from flotilla_nodeagent.copies import Copies, Key
 from flotilla_nodeagent.pulling import Puller, PullFailed, Task
-from flotilla_nodeagent.reporting import ReportNotAccepted, ReportRejected
+from flotilla_nodeagent.reporting import ReportNotAccepted
 from flotilla_nodeagent.workqueue import WorkQueue
 
 ALWAYS = 1_000_000
@@ -209,12 +209,10 @@ class NodeImages:
         meta = image.metadata
         report = NodeImageReport(uid=meta.uid, resource_version=meta.resource_version, status=status)
         try:
-            await self._context.reporter.send(NODE_IMAGES, "", meta.name, report)
+            await self._context.reporter.status(NODE_IMAGES, meta.name, report)
         except ReportNotAccepted:
-            self._reported = None  # it may have been written all the same: the copy will show
+            self._reported = None
             raise
-        except ReportRejected as error:
-            self._log.warning("report refused", why=str(error))
         self._reported = (meta.uid, status)
         self._refresh_at = self._context.clock.monotonic() + self._context.entropy.uniform(*REFRESH_SECONDS)
 

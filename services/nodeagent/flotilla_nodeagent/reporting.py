@@ -47,6 +47,16 @@ class Reporter:
         """Return the answer to an accepted report. Raises ReportNotAccepted, ReportRejected."""
         return await self._ask(kind, namespace, name, report, Answer)
 
+    async def status(self, kind: str, name: str, report: msgspec.Struct) -> None:
+        """Report the status of an object without namespace. A rejection is logged: only a newer object ends it.
+
+        Raises ReportNotAccepted. The status may have been written all the same, which the copy of the object shows.
+        """
+        try:
+            await self.send(kind, "", name, report)
+        except ReportRejected as error:
+            self._log.warning("report refused", kind=kind, why=str(error))
+
     async def secrets(self, request: SecretsRequest) -> SecretsAnswer:
         """Return pull secrets, sealed. Raises ReportNotAccepted, ReportRejected."""
         return await self._ask(SECRETS, "", self._node, request, SecretsAnswer)

@@ -56,7 +56,7 @@ class Claims:
         objects.listen(self._see)
 
     def step(self) -> bool:
-        """Do what is due."""
+        """Bind, expand and release changed claims; report whether any changed."""
         due, self._due = self._due, {}
         found = self._objects.all(CLAIM) if due is None else [self._objects.get(CLAIM, *place) for place in due]
         moved = [self._step(claim) for claim in found if claim is not None]

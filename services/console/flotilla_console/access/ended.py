@@ -1,6 +1,6 @@
-"""Sessions that were signed out, until their cookies expire: copies of a cookie end with its session.
+"""Sessions that were signed out, until their cookies expire: a copied cookie stops working with its session.
 
-They are published on the record of writes, which has them for a day. So all replicas end them, also those that start
+They are published on the stream `act`, which keeps them for a day. So all replicas end them, also those that start
 later; what was ended without a bus is published when there is one.
 """
 
@@ -16,7 +16,7 @@ from flotilla_console.access.expiring import Expiring
 from flotilla_insight.published import Act
 
 MOST = 10_000
-"""Most ended sessions that are known."""
+"""Maximum number of ended sessions that are kept."""
 
 KIND, ACTION = "Session", "end"
 
@@ -25,7 +25,7 @@ class EndedSessions:
     """The digests of the ids of ended sessions."""
 
     def __init__(self, clock: Clock, seconds: float) -> None:
-        """Take the longest life of a session."""
+        """Create an empty set; `seconds` is the maximum lifetime of a session."""
         self._clock = clock
         self._seconds = seconds
         self._ended: Expiring[str, bool] = Expiring(MOST)
@@ -55,7 +55,7 @@ class EndedSessions:
         return await bus.follow(subjects.ACT_STREAM.name, [everything], self._take, self._publish_own)
 
     def _take(self, message: Message) -> None:
-        # From now on is long enough: it was ended before, and its cookie does not live longer than that.
+        # Counting from now is safe: the cookie expires no later than that.
         self._ended.put(message.subject.rpartition(".")[2], True, self._clock.now().timestamp())
 
     def _publish_own(self) -> None:

@@ -9,6 +9,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, Message
 from flotilla_common.control.plan import Reason, State
+from flotilla_insight.published import Failure
 
 ReasonKey = tuple[str, str, str]
 """Plural, namespace and name."""
@@ -16,15 +17,8 @@ ReasonKey = tuple[str, str, str]
 _SEVERITY = (State.STUCK, State.HELD, State.WAITING, State.PROGRESSING, State.DONE, State.NOTE)
 
 
-class Failure(msgspec.Struct, frozen=True):
-    """A decision that was impossible."""
-
-    phase: str = ""
-    message: str = ""
-
-
 class Reasons(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """The last plan for an object: its reasons, the numbers behind them, and when it is planned again."""
+    """What the console keeps of the last plan for an object (`published.Why`)."""
 
     uid: str = ""
     generation: int = 0
@@ -64,7 +58,7 @@ class ReasonTable:
         self._unconfirmed = set(self._reasons)
 
     def take(self, message: Message) -> None:
-        """Keep the reasons in a message; an empty one, or one that cannot be read, ends those before it."""
+        """Keep the reasons in a message; an empty one, or one that cannot be read, removes the earlier ones."""
         try:
             _, _, plural, namespace, name = message.subject.split(".")
         except ValueError:
@@ -86,6 +80,6 @@ class ReasonTable:
         self._unconfirmed.clear()
 
     def of(self, resource: Resource, namespace: str, name: str, uid: str) -> Reasons | None:
-        """Return the last reasons of the object with this uid: an earlier one may have had its name."""
+        """Return the last reasons of the object with this uid: an earlier object may have had the same name."""
         found = self._reasons.get((resource.plural, namespace, name)) if resource.custom else None
         return found if found is not None and found.uid == uid else None

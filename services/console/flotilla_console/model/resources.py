@@ -10,6 +10,8 @@ ROLLOUT = Resource("rollouts.kruise.io", "v1beta1", "rollouts", "Rollout")
 AUTOSCALER = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 
 TEMPLATES = (REVISION, REPLICA_SET)
+"""Resources that hold the templates of workloads, one for each revision."""
+
 STORED: tuple[Resource, ...] = tuple(
     dict.fromkeys(
         (
@@ -21,6 +23,8 @@ STORED: tuple[Resource, ...] = tuple(
         )
     )
 )
+"""Resources whose objects have rows and pages, or act on such objects."""
+
 RESOURCES = (POD, NODE, *TEMPLATES, *STORED)
 """All resources of the model."""
 

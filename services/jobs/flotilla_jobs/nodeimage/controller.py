@@ -1,4 +1,4 @@
-"""The NodeImage controller: what it watches, writes, is requeued by, and whose reports it accepts."""
+"""Declares the NodeImage controller: its watches, writes and triggers, and the reports that it accepts."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -36,7 +36,7 @@ def is_own_node(image: Json, node: Json) -> bool:
     return member(image, "metadata").get("name") == member(node, "metadata").get("name")
 
 
-def is_named_job(image: Json, job: Json) -> bool:
+def owns_a_tag(image: Json, job: Json) -> bool:
     """Report whether the job owns some tag of the NodeImage."""
     uid = member(job, "metadata").get("uid")
     tags = [tag for spec in member(image, "spec", "images").values() for tag in mappings(mapping(spec).get("tags"))]
@@ -51,8 +51,8 @@ IMAGES = Watch(
     subresources=("status",),
 )
 NODES = Watch(NODE, Node, concerns=is_own_node)
-JOBS = Watch(IMAGE_PULL_JOB, ImagePullJob, concerns=is_named_job)
-COPIES = Watch(SECRET, Secret, private="daemon_config_namespace")
+JOBS = Watch(IMAGE_PULL_JOB, ImagePullJob, concerns=owns_a_tag)
+PULL_SECRETS = Watch(SECRET, Secret, private="daemon_config_namespace")
 
 
 class Gatherer:
@@ -63,7 +63,7 @@ class Gatherer:
         self._nodes = context.table(NODES)
         self._images = context.table(IMAGES)
         self._jobs = context.table(JOBS)
-        self._copies = context.table(COPIES)
+        self._copies = context.table(PULL_SECRETS)
         self._options = options
 
     def keys(self) -> list[Key]:
@@ -176,7 +176,7 @@ def absorbed(image: NodeImage, report: NodeImageReport, now: datetime) -> bool:
 CONTROLLER = ControllerSpec(
     name="nodeimage-controller",
     primary=IMAGES,
-    watches=(NODES, JOBS, COPIES),
+    watches=(NODES, JOBS, PULL_SECRETS),
     reports=StatusReports(kind=NODE_IMAGES, body=NodeImageReport, key=own_image, refusal=refusal, absorbed=absorbed),
     off=images_off,
     options=spec.Options(Options, options),

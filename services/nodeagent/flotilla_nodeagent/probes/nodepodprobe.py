@@ -33,7 +33,7 @@ from flotilla_nodeagent.probes.definitions import Probe, digest, read_probes
 from flotilla_nodeagent.probes.handlers import addresses_of_node
 from flotilla_nodeagent.probes.prober import Prober, Worker
 from flotilla_nodeagent.probes.states import Progress, Result, cut, redefined
-from flotilla_nodeagent.reporting import ReportNotAccepted, ReportRejected
+from flotilla_nodeagent.reporting import ReportNotAccepted
 from flotilla_nodeagent.workqueue import WorkQueue
 
 FILE = "results.json"
@@ -209,12 +209,10 @@ class NodePodProbes:
         meta = node_probe.metadata
         report = NodePodProbeReport(uid=meta.uid, resource_version=meta.resource_version, status=status)
         try:
-            await self._context.reporter.send(NODE_POD_PROBES, "", meta.name, report)
+            await self._context.reporter.status(NODE_POD_PROBES, meta.name, report)
         except ReportNotAccepted:
-            self._reported = None  # it may have been written all the same: the copy will show
+            self._reported = None
             raise
-        except ReportRejected as error:
-            self._log.warning("report refused", why=str(error))
         self._reported = gist(status)
 
 

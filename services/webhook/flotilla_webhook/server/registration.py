@@ -109,9 +109,9 @@ class Registration:
 
     async def _sync_configuration(self, resource: Resource, name: str, ca_bundle: str) -> list[str]:
         async with self._writing:
-            return await self._sync_alone(resource, name, ca_bundle)
+            return await self._sync_locked(resource, name, ca_bundle)
 
-    async def _sync_alone(self, resource: Resource, name: str, ca_bundle: str) -> list[str]:
+    async def _sync_locked(self, resource: Resource, name: str, ca_bundle: str) -> list[str]:
         stored = msgspec.json.decode(await self.api.get(resource, "", name), type=Json)
         held, pods = await self._with_pods(stored, self.pod_entries[resource], ca_bundle)
         if self.external:
@@ -133,8 +133,8 @@ class Registration:
         template = text(annotations.get(_TEMPLATE)) or msgspec.json.encode(stored.get("webhooks") or []).decode()
         entries = [entry for entry in _without_pods(_entries(template)) if path_of(entry) in self.paths]
         metadata = member(stored, "metadata") | {"annotations": annotations | {_TEMPLATE: template}}
-        bound = [self._bound(entry, ca_bundle) for entry in entries]
-        return stored | {"metadata": metadata, "webhooks": [*pods, *bound]}
+        with_endpoint = [self._bound(entry, ca_bundle) for entry in entries]
+        return stored | {"metadata": metadata, "webhooks": [*pods, *with_endpoint]}
 
     async def _with_pods(self, stored: Json, pod_entries: PodEntries, ca_bundle: str) -> tuple[Json, list[Json]]:
         """Return the configuration with the rules of pods in its annotation, and the entries for these rules."""
