@@ -2,7 +2,7 @@
 
 import asyncio
 import copy
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -152,7 +152,7 @@ class FakeApi:
         async for event in self.watch(resource, str(self.version)):
             yield event
 
-    async def watch(self, resource: Resource, version: str, **_: object) -> AsyncIterator[WatchEvent]:
+    async def watch(self, resource: Resource, version: str, **_: object) -> AsyncGenerator[WatchEvent]:
         while True:
             yield await self._events(resource).get()
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -67,7 +67,7 @@ class SimulatedApi:
         field_selector: str = "",
         timeout: float = 300,
         shard_selector: str = "",
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent]:
         name = _name_in(field_selector)
         request = self._request("watch", resource, namespace)
         accepted = await self._carry(
@@ -94,7 +94,7 @@ class SimulatedApi:
 
     async def _delivered(
         self, request: Request, accepted: AsyncGenerator[Delivery], shard_selector: str
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent]:
         selector = shard_selector if self._server.has_shards else ""
         async with contextlib.aclosing(accepted) as deliveries:
             async for delivery in deliveries:

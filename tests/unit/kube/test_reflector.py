@@ -1,7 +1,7 @@
 """LIST and WATCH: streamed or in pages, resuming, 410, no such kind, back-off. Fake time, fake apiserver."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, cast
 
 import msgspec
@@ -38,6 +38,8 @@ class FakeApi:
         """Selectors of shards, of all requests."""
         self.ended = 0
         """Streams that were closed."""
+        self.closed = 0
+        """Watches that were closed."""
 
     async def stream(
         self,
@@ -85,13 +87,16 @@ class FakeApi:
         field_selector: str = "",
         timeout: float = 0,
         shard_selector: str = "",
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent]:
         self.selectors.append(shard_selector)
         self.asked.append(" ".join(filter(None, ("watch", field_selector, version))))
-        async for event in self._play(self.watches):
-            yield event
+        try:
+            async for event in self._play(self.watches):
+                yield event
+        finally:
+            self.closed += 1
 
-    async def _play(self, scripts: Any) -> AsyncIterator[WatchEvent]:
+    async def _play(self, scripts: Any) -> AsyncGenerator[WatchEvent]:
         if not scripts:
             await asyncio.Event().wait()
         for step in scripts.pop(0):
@@ -163,6 +168,21 @@ async def test_pages_then_events_then_a_resumed_watch() -> None:
         "listing streamed", "listing pages", "listed a@1", "listed b@2", "complete 5",
         "MODIFIED a@6", "progress 9", "MODIFIED b@11",
     ]  # fmt: skip
+
+
+class Full(Record):
+    """A sink that fails at its first event."""
+
+    async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
+        raise OverflowError
+
+
+async def test_a_watch_whose_events_cannot_be_taken_is_closed() -> None:
+    """Its connection would stay open until the garbage collector finds it."""
+    api = FakeApi([Page([raw("a", 1)], "5")], [[changed("a", 6), changed("a", 7)]])
+    with pytest.raises(OverflowError):
+        await Reflector(cast("Api", api), POD, Full(), FakeClock()).run()
+    assert api.closed == 1
 
 
 async def test_objects_of_one_name_are_asked_for_by_it() -> None:

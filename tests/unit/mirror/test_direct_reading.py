@@ -1,7 +1,7 @@
 """Tables that are read from the apiserver: by a LIST and WATCH of our own, and by single consistent LISTs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, cast
 
 import msgspec
@@ -279,7 +279,7 @@ async def test_a_watch_that_ended_begins_again_and_counts_as_broken_until_it_wor
                 raise KeyError("metadata")
             return Page([raw("a", 1)], "10")
 
-        async def watch(self, *_: Any, **__: Any) -> AsyncIterator[WatchEvent]:
+        async def watch(self, *_: Any, **__: Any) -> AsyncGenerator[WatchEvent]:
             await asyncio.Event().wait()
             yield WatchEvent("", msgspec.Raw(b""))
 

@@ -1,7 +1,7 @@
 """The mirror's ways in: the bus with its epochs, our own writes, direct reads, objects that do not decode."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, cast
 
 import msgspec
@@ -50,7 +50,7 @@ class FakeApi(NoStreams):
         self.meanwhile()
         return Page([msgspec.Raw(one) for one in self.objects.values()], str(self.version))
 
-    async def watch(self, *_: Any, **__: Any) -> AsyncIterator[WatchEvent]:
+    async def watch(self, *_: Any, **__: Any) -> AsyncGenerator[WatchEvent]:
         await asyncio.Event().wait()
         yield WatchEvent("", msgspec.Raw(b""))
 

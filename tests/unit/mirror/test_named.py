@@ -1,7 +1,7 @@
 """Tables of chosen names: reads from the apiserver, notifications, and removals."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, cast
 
 import pytest
@@ -39,7 +39,7 @@ class FakeApi(NoStreams):
 
     async def watch(
         self, resource: object, version: str, *, namespace: str, field_selector: str, timeout: float, **_: object
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent]:
         self.asked.append((field_selector, version))
         events = self.watches.setdefault(field_selector.rpartition("=")[2], asyncio.Queue())
         while True:

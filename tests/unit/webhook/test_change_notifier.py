@@ -1,7 +1,7 @@
 """Noticing changes: through bookmarks, ends of watches, and lost history."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, cast
 
 import msgspec
@@ -28,7 +28,7 @@ class Watches:
     async def list(self, *_: Any, **__: Any) -> Page:
         return Page([], "100")
 
-    async def watch(self, _: Any, version: str, **__: Any) -> AsyncIterator[WatchEvent]:
+    async def watch(self, _: Any, version: str, **__: Any) -> AsyncGenerator[WatchEvent]:
         self.started.append(version)
         if not self.scripts:
             self.done.set()
@@ -57,7 +57,7 @@ async def test_one_name_alone_is_asked_for() -> None:
             asked.append(field_selector)
             return Page([], "100")
 
-        async def watch(self, _: Any, version: str, **how: Any) -> AsyncIterator[WatchEvent]:
+        async def watch(self, _: Any, version: str, **how: Any) -> AsyncGenerator[WatchEvent]:
             asked.append(how["field_selector"])
             async for one in super().watch(_, version):
                 yield one

@@ -7,7 +7,7 @@ apiserver refused (ApiError), or the outcome is unknown (Unreachable).
 
 import socket
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any
@@ -140,7 +140,7 @@ class KubeClient:
         field_selector: str = "",
         timeout: float = 300,
         shard_selector: str = "",
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent]:
         """Watch as `Api.watch` does. Raises Unreachable also after SILENCE_SECONDS or an incomplete line."""
         params = {
             "watch": "1",

@@ -92,7 +92,7 @@ class Api(Protocol):
         field_selector: str = "",
         timeout: float = 300,
         shard_selector: str = "",
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent]:
         """Yield events after `resource_version`, until the server ends the watch.
 
         The first is a bookmark of that version, once the server has accepted, which distinguishes a quiet watch from

@@ -274,7 +274,8 @@ class Reflector:
             timeout=WATCH_SECONDS,
             shard_selector=self._uids.selector,
         )
-        await self._take_events(watch)
+        async with aclosing(watch):  # when the sink fails, so that no connection is left open
+            await self._take_events(watch)
 
     async def _take_events(self, events: AsyncIterator[WatchEvent], seconds: float = math.inf) -> None:
         """Take the events until they end, or until one comes after these seconds: there are bookmarks."""

@@ -6,7 +6,7 @@ one wake-up of every process on the way instead of one per event. The list with 
 as it comes.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Protocol
 
 import msgspec
@@ -82,7 +82,7 @@ async def lines(chunks: Chunks) -> AsyncIterator[bytes]:
         raise Unreachable("the watch ended within an event")
 
 
-async def watch_events(chunks: Chunks) -> AsyncIterator[WatchEvent]:
+async def watch_events(chunks: Chunks) -> AsyncGenerator[WatchEvent]:
     """Yield decoded events. Raises ApiError for an ERROR event: code 410 means that the history is gone."""
     async for line in lines(chunks):
         if not line:
@@ -97,7 +97,7 @@ async def watch_events(chunks: Chunks) -> AsyncIterator[WatchEvent]:
         yield event
 
 
-async def stream_events(chunks: Unhurried) -> AsyncIterator[WatchEvent]:
+async def stream_events(chunks: Unhurried) -> AsyncGenerator[WatchEvent]:
     """Yield the same of a watch that begins with a list, which is read without pauses."""
     chunks.hurried = True
     async for event in watch_events(chunks):
