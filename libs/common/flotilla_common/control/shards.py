@@ -238,7 +238,8 @@ class Shards:
         for index in [index for index in held if index not in kept]:
             self._serving.pop(index, None)
             await self._leases[index].release()
-        await self._renew([self._leases[index] for index in kept], as_member=not gives_way and self.count > 1)
+        is_member = self.count > 1 and (bool(self._number) or not gives_way)
+        await self._renew([self._leases[index] for index in kept], as_member=is_member)
         if self._members_alive() > 1 or self._clock.monotonic() >= self._takes_alone_from:
             await self._take(share, held)
         self._resync()
@@ -255,8 +256,8 @@ class Shards:
     async def _renew(self, ours: Sequence[LeaseHold], *, as_member: bool) -> None:
         """Renew our leases and our membership concurrently.
 
-        In sequence, a few requests that time out would take longer than a lease lasts. A replica that gives way is no
-        member, so that others leave it no share.
+        In sequence, a few requests that time out would take longer than a lease lasts. A replica that gives way to
+        other names is no member, so that others leave it no share; with numbers they know that by its label.
         """
         slots = asyncio.Semaphore(RENEWALS_AT_ONCE)
 
