@@ -41,11 +41,12 @@ class Game(msgspec.Struct, frozen=True):
 
     space: Workspace
     bus: NatsServer
+    node: str = NODE
 
     def start(self, *names: str) -> None:
         """Create pods of these names and wait until they are ready."""
         port = {"name": "http", "containerPort": 8080}
-        spec = {"nodeName": NODE, "containers": [{"name": "game", "image": "game:1", "ports": [port]}]}
+        spec = {"nodeName": self.node, "containers": [{"name": "game", "image": "game:1", "ports": [port]}]}
         pods = [
             {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": "game"}}, "spec": spec}
             for name in names
@@ -66,7 +67,7 @@ class Game(msgspec.Struct, frozen=True):
 
     def probes(self, part: str = "spec") -> dict[str, Json]:
         """Return the entries of the node for pods of the namespace, by the pods' names."""
-        found = self.space.read("nodepodprobe", NODE).get(part, {})
+        found = self.space.read("nodepodprobe", self.node).get(part, {})
         entries = found.get("podProbes" if part == "spec" else "podProbeStatuses", [])
         return {entry["name"]: entry for entry in entries if entry["namespace"] == self.space.name}
 
@@ -75,7 +76,9 @@ class Game(msgspec.Struct, frozen=True):
         answer = self.send(statuses(self.space.pods, **states))
         assert answer.accepted, answer
 
-    def send(self, status: NodePodProbeStatus, *, sender: str = NODE, about: str = NODE, uid: str = "") -> Answer:
+    def send(self, status: NodePodProbeStatus, *, sender: str = "", about: str = "", uid: str = "") -> Answer:
+        """Return the answer to a report of `sender` about `about`; both are the node by default."""
+        sender, about = sender or self.node, about or self.node
         uid = uid or self.space.read("nodepodprobe", about)["metadata"]["uid"]
         return report(self.bus, sender, NodePodProbeReport(uid=uid, status=status), about)
 

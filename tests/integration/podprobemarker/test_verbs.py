@@ -5,10 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
 from tests.integration.podprobemarker.conftest import NODE, Game, marker, probe
 from tests.support import stuck
 from tests.support.fleet import Fleet
 from tests.support.verbs import Verbs
+
+OTHER = "node-1"
+"""A node whose NodePodProbe is stuck for a while, which others do not expect."""
 
 
 def test_what_a_probe_said_last(game: Game, shared: Fleet, tmp_path: Path):
@@ -45,6 +50,7 @@ def test_a_change_is_foreseen(game: Game, shared: Fleet, tmp_path: Path):
 def test_a_write_that_a_policy_refuses(game: Game, shared: Fleet):
     """Expect the apiserver's words on the PodProbeMarker, and the marks on the other pod of the node."""
     flotilla = Verbs(game.space, shared)
+    game = msgspec.structs.replace(game, node=OTHER)
     game.start("p", "q")
     game.space.apply(marker())
     game.observed(matchedPods=2)
@@ -53,7 +59,7 @@ def test_a_write_that_a_policy_refuses(game: Game, shared: Fleet):
         game.shows("q", "True", "", {"idle": "yes"}, {"cost": "-5"})
         game.space.until(lambda: "only humans" in flotilla.run("explain", "podprobemarker", "m"))
         told = flotilla.run("explain", "podprobemarker", "m")
-        assert told.startswith(f"stuck: NodePodProbe {NODE}: writing the results of probes to 1 pod"), told
+        assert told.startswith(f"stuck: NodePodProbe {OTHER}: writing the results of probes to 1 pod"), told
         assert f"({game.space.name}/p) is refused: " in told
         assert "[PolicyDenied]" in told
         assert "only humans set idle" in flotilla.run("explain", "pod", "p")
