@@ -687,13 +687,18 @@ async def test_of_two_lists_of_names_the_longer_one_works() -> None:
     assert await settle(one) == {0, 1}
 
 
-async def test_shards_with_names_that_nobody_knows_any_more_are_removed() -> None:
+async def test_released_shards_with_unknown_names_are_removed_when_none_is_held() -> None:
     api = ScriptedApi()
-    old, new = Replica(api, "a", names=("pods", "nodes")), Replica(api, "b", names=("pods", "others"))
+    old, new = Replica(api, "a", names=("pods", "nodes", "claims")), Replica(api, "b", names=("pods", "others"))
     await settle(old)
+    await settle(new)
     await old.shards._hand_over([])
-    for _ in range(31):
-        await new.tick(2)
+    nodes = api.objects["flotilla-cloneset-nodes"]
+    nodes["spec"]["holderIdentity"] = "c"
+    await settle(new)
+    assert "flotilla-cloneset-claims" in api.objects
+    nodes["spec"]["holderIdentity"] = ""
+    await settle(new)
     assert {name for name in api.objects if "member" not in name} == {
         "flotilla-cloneset-pods",
         "flotilla-cloneset-others",

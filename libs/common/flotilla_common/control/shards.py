@@ -278,13 +278,16 @@ class Shards:
             self._log.warning("membership not removed, it will expire", error=str(error))
 
     async def _delete_what_is_left(self) -> None:
-        """Delete abandoned leases: of killed members, and of shards beyond our number.
+        """Delete abandoned leases: of killed members, and of shards beyond our number or with names we do not know.
 
-        Every starting replica would wait for the latter's holder, which does not exist any more.
+        Every starting replica would wait for the latter's holder, which does not exist any more. Names without a holder
+        are deleted as soon as none of them is held.
         """
         ours = {lease.name for lease in self._leases}
         beyond = {name: lease for name, lease in self._strangers.items() if name not in ours}
         left = [lease for lease in (self._peers | beyond).values() if lease.forgotten]
+        if not self._number and not self._gives_way():
+            left += [lease for lease in beyond.values() if not lease.holder and not lease.forgotten]
         for answer in await asyncio.gather(*(lease.remove() for lease in left), return_exceptions=True):
             if isinstance(answer, ApiError):
                 self._log.warning("lease of a dead replica not deleted, trying again", error=str(answer))
