@@ -5,13 +5,13 @@ from typing import Any
 from flotilla_common.api.core import Node, Secret
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.control.keystate import Memory
-from flotilla_jobs.nodeimage.controller import IMAGES, NODES, PULL_SECRETS, Gatherer
+from flotilla_jobs.nodeimage.controller import COPIES, IMAGES, NODES, Gatherer
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot, Options
 from tests.support.controller_context import FakeContext
 from tests.unit.imagepull.build import node, node_image, secret, tag
 
 OPTIONS = Options(secrets_namespace="daemons")
-WATCHES: dict[type[Any], Any] = {Node: NODES, NodeImage: IMAGES, Secret: PULL_SECRETS}
+WATCHES: dict[type[Any], Any] = {Node: NODES, NodeImage: IMAGES, Secret: COPIES}
 
 
 def gathered(*objects: Any) -> NodeImageSnapshot | None:

@@ -52,7 +52,7 @@ IMAGES = Watch(
 )
 NODES = Watch(NODE, Node, concerns=is_own_node)
 JOBS = Watch(IMAGE_PULL_JOB, ImagePullJob, concerns=owns_a_tag)
-PULL_SECRETS = Watch(SECRET, Secret, private="daemon_config_namespace")
+COPIES = Watch(SECRET, Secret, private="daemon_config_namespace")
 
 
 class Gatherer:
@@ -63,7 +63,7 @@ class Gatherer:
         self._nodes = context.table(NODES)
         self._images = context.table(IMAGES)
         self._jobs = context.table(JOBS)
-        self._copies = context.table(PULL_SECRETS)
+        self._copies = context.table(COPIES)
         self._options = options
 
     def keys(self) -> list[Key]:
@@ -176,7 +176,7 @@ def absorbed(image: NodeImage, report: NodeImageReport, now: datetime) -> bool:
 CONTROLLER = ControllerSpec(
     name="nodeimage-controller",
     primary=IMAGES,
-    watches=(NODES, JOBS, PULL_SECRETS),
+    watches=(NODES, JOBS, COPIES),
     reports=StatusReports(kind=NODE_IMAGES, body=NodeImageReport, key=own_image, refusal=refusal, absorbed=absorbed),
     off=images_off,
     options=spec.Options(Options, options),
