@@ -215,13 +215,17 @@ def test_without_the_guard_the_simulation_fails(
     shown_to_be_needed(remove, scenario, attempts, monkeypatch)
 
 
+def _lease_of_one(resource: Resource) -> str:
+    return f"{resource.plural}.{resource.group or 'core'}"
+
+
 def test_without_the_look_at_lists_the_simulation_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """A LIST may be no older than what was known.
 
     Where little is written, the versions of leases give a restored etcd away. A lease for each resource stands for all
     that is written in a busy cluster, where versions are soon as high as before.
     """
-    monkeypatch.setattr(watcher, "lease_name", lambda resource: f"{resource.plural}.{resource.group or 'core'}")
+    monkeypatch.setattr(watcher, "lease_name", _lease_of_one)
     scenario, points = "chosen-in-mid-roll", [[f"restored@cloneset-0:{number}"] for number in (6, 7)]
     guarded = run(every_scenario()[scenario])[0]
     assert all(passes(scenario, faults, guarded) for faults in points)
