@@ -139,9 +139,8 @@ async def _expected(
     listed = folder / "list.log"
     await _go(["list", "-deps", "-f", _STALE, *FLAGS, *_packages(programs)], listed, clock, say)
     lines = listed.read_text(encoding="utf-8").splitlines()
-    return BuildProgress(
-        frozenset(line for line in lines if line and " " not in line)
-    )  # the others are about downloads
+    # Lines with spaces are about downloads.
+    return BuildProgress(frozenset(line for line in lines if line and " " not in line))
 
 
 def _counted(compiled: BuildProgress, log: Path, elapsed: float) -> str:

@@ -90,7 +90,7 @@ async def serve(health: Health, *, health_port: int, metrics_port: int, host: st
 
 
 def bind(port: int, purpose: str, host: str = "") -> socket.socket:
-    """Return a listening socket; port 0 takes a free one, no host means all IPv4 addresses. Raises PortTaken."""
+    """Return a bound socket; port 0 takes a free one, no host means all IPv4 addresses. Raises PortTaken."""
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

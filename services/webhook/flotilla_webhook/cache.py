@@ -35,7 +35,7 @@ class Cache(Generic[T]):
         """Create an empty cache. Listeners are called when what `needs` returns has changed, so not for each status."""
         self.resource = resource
         self.known = False
-        """Whether the LIST is complete."""
+        """Set when the LIST is complete."""
         self.trouble = ""
         """Why the watch does not show changes, or ""."""
         self._read = read

@@ -46,7 +46,7 @@ ACTS = {
     "WorkloadSpread": "it spreads the pods over its subsets",
     "Rollout": "it rolls updates out in 2 steps",
 }
-"""What the objects of `acting.yaml` do to the workload, by their kinds."""
+"""Effects of the objects of `acting.yaml` on the workload, by their kinds."""
 
 NOT_MADE = {
     "the apiserver reaches the webhook, and gets correct responses",

@@ -49,8 +49,11 @@ _PHASE_RANKS = {"": 0, "Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def remembered(compute: Callable[[Pod], T]) -> Callable[[Pod], T]:
-    """Cache the result of `compute`, which is never None, per version of a pod."""
-    name = compute.__name__
+    """Cache the result of `compute`, which is never None, per version of a pod.
+
+    The key contains the module: services in one process share the pods.
+    """
+    name = f"{compute.__module__}.{compute.__name__}"
 
     @functools.wraps(compute)
     def known(pod: Pod) -> T:

@@ -31,7 +31,7 @@ def belongs(label: str, revision_name: str) -> bool:
 
 
 class RevisionCodec(Frozen):
-    """How one kind encodes its ControllerRevisions and labels them."""
+    """Encodes the ControllerRevisions of one kind, and labels them."""
 
     canonical: Callable[[bytes], bytes]
     """Returns the `data` of a revision as stored, hashed and compared, from `data` in any spelling.

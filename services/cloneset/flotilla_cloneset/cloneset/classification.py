@@ -24,7 +24,7 @@ from flotilla_common.workload.lifecycle import NORMAL, PREPARING_DELETE, PREPARI
 from flotilla_common.workload.predicates import is_serving, is_settled, remembered
 from flotilla_common.workload.revision_codec import short_hash
 
-_MEMO = "traits"  # the key that `remembered` uses: read without a call per pod
+_MEMO = f"{__name__}.traits"  # the key that `remembered` uses: read without a call per pod
 
 
 class Traits(NamedTuple):

@@ -18,7 +18,7 @@ _SEVERITY = (State.STUCK, State.HELD, State.WAITING, State.PROGRESSING, State.DO
 
 
 class Reasons(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What the console keeps of the last plan for an object (`published.Why`)."""
+    """The part of the last plan for an object (`published.Why`) that the console keeps."""
 
     uid: str = ""
     generation: int = 0

@@ -23,7 +23,7 @@ from flotilla_common.workload.lifecycle import NORMAL
 from flotilla_common.workload.predicates import is_serving, is_settled, remembered
 from flotilla_statefulset.ordinals import Ordinals, ordinal_of
 
-_MEMO = "traits"  # the key that `remembered` uses: read without a call per pod
+_MEMO = f"{__name__}.traits"  # the key that `remembered` uses: read without a call per pod
 _ORDINAL = "statefulset_ordinal"
 
 FINISHED = ("Failed", "Succeeded")
