@@ -677,6 +677,16 @@ async def test_replicas_give_way_while_a_shard_is_held_that_they_do_not_know() -
     assert await settle(old) == {0, 1, 2}
 
 
+async def test_a_killed_replica_with_other_names_is_waited_out() -> None:
+    api = ScriptedApi()
+    old, new = Replica(api, "a", names=("pods", "nodes")), Replica(api, "b", names=("pods", "others"))
+    await old.tick()
+    assert await new.tick() == frozenset()
+    assert await new.tick(14) == frozenset()
+    await new.tick(2)
+    assert await settle(new) == {0, 1}
+
+
 async def test_of_two_lists_of_names_the_longer_one_works() -> None:
     api = ScriptedApi()
     one, two = Replica(api, "a", names=("pods", "others")), Replica(api, "b", names=("pods", "pods-1", "others"))
